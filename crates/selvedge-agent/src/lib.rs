@@ -1,0 +1,1 @@
+//! The agent loop as a machine, its context and its files.

@@ -1,0 +1,181 @@
+//! The neutral words for talking to a model: one message, one delta, one usage.
+
+use std::sync::Arc;
+
+use selvedge_ledger::Payload;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// A message of the user.
+    pub fn user(text: impl Into<Payload>) -> Self {
+        Self { role: Role::User, parts: vec![Part::Text { text: text.into() }] }
+    }
+}
+
+/// Who speaks. The system prompt is a field of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person, or the runtime on their behalf.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of the calls in the message before.
+    Tool,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        text: Payload,
+    },
+    /// The model's reasoning, kept so that it can be sent back.
+    Reasoning {
+        /// What it said of it; may be empty.
+        text: Payload,
+        /// The provider's seal on it, sent back unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<Payload>,
+    },
+    /// The model wants a tool called.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult(ToolResult),
+}
+
+/// A tool call as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's name for it, which its result must repeat.
+    pub id: String,
+    /// Which tool.
+    pub name: String,
+    /// With what: JSON text, as written by the model; possibly not valid JSON.
+    pub arguments: Payload,
+}
+
+/// The result of a tool call, for the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The `id` of the call.
+    pub id: String,
+    /// What to tell the model.
+    pub content: Payload,
+    /// Whether the call failed.
+    #[serde(default)]
+    pub is_error: bool,
+}
+
+/// Everything a model is asked with. Payloads have their text at hand.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Which model: `provider/model`.
+    pub model: String,
+    /// Who asks: an agent's name. The scripted model answers by it.
+    pub agent: String,
+    /// The ordinal of this call in the agent's stream, from 0.
+    pub turn: u32,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The conversation.
+    pub messages: Vec<Arc<Message>>,
+    /// What the model may call.
+    pub tools: Arc<[ToolDefinition]>,
+    /// The JSON Schema that the answer must fit, if any.
+    pub output_schema: Option<Arc<Value>>,
+    /// At most this many tokens of answer.
+    pub output_tokens_max: u32,
+    /// Randomness of the answer, where the provider has the setting.
+    pub temperature: Option<f64>,
+}
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+}
+
+/// A piece of an answer on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// Words.
+    Text(String),
+    /// Reasoning.
+    Reasoning(String),
+    /// Anything else that shows the stream is alive.
+    Alive,
+}
+
+/// A complete answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    /// What the model said; role assistant.
+    pub message: Message,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it used.
+    pub usage: Usage,
+    /// The model that answered, `provider/model`.
+    pub model: String,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It had said everything.
+    End,
+    /// It wants tools called.
+    Tools,
+    /// It reached `output_tokens_max`; calls in the message may be incomplete.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+}
+
+/// Tokens used by a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the request, cached ones included.
+    pub input: u64,
+    /// Those of them that were read from the provider's cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output: u64,
+    /// Those of them that were reasoning.
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            cached: self.cached + other.cached,
+            output: self.output + other.output,
+            reasoning: self.reasoning + other.reasoning,
+        }
+    }
+}
