@@ -154,7 +154,7 @@ impl NewEvent {
     }
 
     /// The event as it will stand at `seq` of `stream` after `previous`.
-    pub(crate) fn seal(self, stream: &StreamId, seq: Seq, previous: Hash) -> (Event, Vec<Blob>) {
+    pub(crate) fn seal(self, stream: &StreamId, seq: Seq, previous: Hash) -> Sealed {
         let mut event = Event {
             stream: stream.clone(),
             seq,
@@ -167,8 +167,18 @@ impl NewEvent {
             hash: Hash::ZERO,
         };
         event.hash = chain(previous, &event);
-        (event, self.blobs)
+        Sealed {
+            event,
+            blobs: self.blobs,
+        }
     }
+}
+
+/// An event with its place and hash, and the content it refers to.
+#[derive(Debug)]
+pub struct Sealed {
+    pub(crate) event: Event,
+    pub(crate) blobs: Vec<Blob>,
 }
 
 /// The hash that `event` must have after `previous`.

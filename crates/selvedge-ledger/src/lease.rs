@@ -29,7 +29,12 @@ impl Holder {
         let pid = std::process::id();
         let boot = boot_id();
         let started = start_ticks(pid).unwrap_or_default();
-        Self { id: format!("{boot:.8}-{pid}-{started}-{nonce}"), pid, boot, started }
+        Self {
+            id: format!("{boot:.8}-{pid}-{started}-{nonce}"),
+            pid,
+            boot,
+            started,
+        }
     }
 
     /// Whether the holder is certainly gone: same boot, no such process.
@@ -73,7 +78,10 @@ pub struct Lease {
 impl Lease {
     /// What an append shows.
     pub fn fence(&self) -> Fence {
-        Fence { stream: self.stream.clone(), epoch: self.epoch }
+        Fence {
+            stream: self.stream.clone(),
+            epoch: self.epoch,
+        }
     }
 }
 
@@ -115,13 +123,23 @@ mod tests {
         let pid = child.id();
         let started = start_ticks(pid).unwrap_or(1);
         child.wait().unwrap();
-        let gone = Holder { id: "x".into(), pid, boot: boot_id(), started };
+        let gone = Holder {
+            id: "x".into(),
+            pid,
+            boot: boot_id(),
+            started,
+        };
         assert!(gone.is_gone());
     }
 
     #[test]
     fn a_holder_of_another_boot_is_given_its_time() {
-        let holder = Holder { id: "x".into(), pid: 1, boot: "another".into(), started: 0 };
+        let holder = Holder {
+            id: "x".into(),
+            pid: 1,
+            boot: "another".into(),
+            started: 0,
+        };
         assert!(!holder.is_gone());
     }
 }

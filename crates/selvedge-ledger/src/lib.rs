@@ -7,6 +7,7 @@
 //! - `event`: what is stored, and the hash that chains it to its predecessor
 //! - `payload`: long text, kept once in the blob table and by reference in events
 //! - `stream`: the `Ledger` trait: append with an expected sequence, read, tail
+//! - `pen`: the writing end of a stream, which seals events in their order
 //! - `lease`: who may drive a stream
 //! - `upcast`: reading events written by older versions
 //! - `verify`: finding damage, and what kind
@@ -22,14 +23,16 @@
 mod event;
 mod lease;
 mod payload;
+mod pen;
 mod sqlite;
 mod stream;
 mod upcast;
 mod verify;
 
-pub use event::{Event, Hash, NewEvent, Seq, Time};
+pub use event::{Event, Hash, NewEvent, Sealed, Seq, Time};
 pub use lease::{Fence, Holder, Lease, LeaseError};
 pub use payload::{Blob, BlobId, PAYLOAD_INLINE_BYTES_MAX, Payload};
+pub use pen::Pen;
 pub use sqlite::{Mode, SqliteLedger, SqliteOptions};
 pub use stream::{
     Append, Ledger, LedgerError, Letter, NewStream, Position, Receipt, Snapshot, StreamFilter,

@@ -28,7 +28,9 @@ impl BlobId {
 
     /// Reads the hexadecimal form.
     pub fn parse(text: &str) -> Option<Self> {
-        blake3::Hash::from_hex(text).ok().map(|h| Self(*h.as_bytes()))
+        blake3::Hash::from_hex(text)
+            .ok()
+            .map(|h| Self(*h.as_bytes()))
     }
 }
 
@@ -44,11 +46,35 @@ impl fmt::Debug for BlobId {
     }
 }
 
-/// Content on its way to the blob table.
-#[derive(Clone, Debug)]
+/// Content on its way to the blob table, compressed.
+#[derive(Debug)]
 pub struct Blob {
     pub(crate) id: BlobId,
-    pub(crate) content: Arc<str>,
+    pub(crate) bytes: u64,
+    pub(crate) compressed: Vec<u8>,
+}
+
+// Level 1: four times as fast as 3 on source text for a tenth more bytes, and
+// it runs on the path of every long tool result.
+const ZSTD_LEVEL: i32 = 1;
+
+impl Blob {
+    fn new(id: BlobId, content: &str) -> Self {
+        let compressed = zstd::bulk::compress(content.as_bytes(), ZSTD_LEVEL)
+            .expect("compressing from memory to memory has nothing to fail on");
+        Self {
+            id,
+            bytes: content.len() as u64,
+            compressed,
+        }
+    }
+
+    /// The content of a stored blob, if it is what its id says.
+    pub(crate) fn open(id: BlobId, bytes: u64, compressed: &[u8]) -> Option<Arc<str>> {
+        let content = zstd::bulk::decompress(compressed, usize::try_from(bytes).ok()?).ok()?;
+        (BlobId::of(&content) == id).then_some(())?;
+        String::from_utf8(content).ok().map(Into::into)
+    }
 }
 
 /// Text that may be long.
@@ -170,7 +196,7 @@ impl Serialize for Payload {
                 if let Some(content) = content {
                     COLLECTED.with_borrow_mut(|c| {
                         if let Some(blobs) = c {
-                            blobs.push(Blob { id: *id, content: content.clone() });
+                            blobs.push(Blob::new(*id, content));
                         }
                     });
                 }
@@ -213,7 +239,8 @@ mod tests {
         let (json, blobs) = collect(|| serde_json::to_string(&payload).unwrap());
         assert!(json.len() < 120, "{json}");
         assert_eq!(blobs.len(), 1);
-        assert_eq!(&*blobs[0].content, long);
+        let stored = Blob::open(blobs[0].id, blobs[0].bytes, &blobs[0].compressed);
+        assert_eq!(stored.as_deref(), Some(&*long));
         let back: Payload = serde_json::from_str(&json).unwrap();
         assert_eq!(back, payload);
         assert_eq!(back.text(), None);

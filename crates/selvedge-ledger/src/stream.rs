@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::event::{Event, Hash, NewEvent, Seq, Time};
+use crate::event::{Event, Hash, NewEvent, Sealed, Seq, Time};
 use crate::lease::{Fence, Holder, Lease, LeaseError};
 use crate::payload::{BlobId, Payload};
 use crate::verify::VerifyReport;
@@ -105,21 +105,16 @@ pub enum Sync {
     Now,
 }
 
-/// A request to append; all of it happens, or nothing.
+/// A request to append; all of it happens, or nothing. Made by a `Pen`.
 #[derive(Debug)]
 pub struct Append {
-    /// Where to.
-    pub stream: StreamId,
-    /// Where the writer believes the stream to be; 0 for a new one.
-    pub expected: Seq,
-    /// Opens the stream first. With `expected` 0 only.
-    pub open: Option<NewStream>,
-    /// What happened, in order.
-    pub events: Vec<NewEvent>,
-    /// When it counts as done.
-    pub sync: Sync,
-    /// Proof of a lease, where the writer has one.
-    pub fence: Option<Fence>,
+    pub(crate) stream: StreamId,
+    pub(crate) expected: Seq,
+    pub(crate) previous: Hash,
+    pub(crate) open: Option<NewStream>,
+    pub(crate) events: Arc<Vec<Sealed>>,
+    pub(crate) sync: Sync,
+    pub(crate) fence: Option<Fence>,
 }
 
 /// A position in the order of all events of a ledger, for following it.
@@ -238,9 +233,7 @@ pub enum LedgerError {
 #[async_trait]
 pub trait Ledger: Send + std::marker::Sync {
     /// Appends if the stream is where the writer believes it to be.
-    ///
-    /// Returns the events as they stand now.
-    async fn append(&self, append: Append) -> Result<Vec<Event>, LedgerError>;
+    async fn append(&self, append: Append) -> Result<(), LedgerError>;
 
     /// Events of a stream after `after`, chain verified, oldest first.
     async fn read(&self, stream: &StreamId, after: Seq) -> Result<Vec<Event>, LedgerError>;
@@ -319,7 +312,12 @@ impl Tail {
     /// Starts before the session's first event.
     pub fn new(ledger: Arc<dyn Ledger>, session: StreamId) -> Self {
         let subscription = ledger.subscribe(Topic::Session(session.clone()));
-        Self { ledger, session, position: Position::default(), subscription }
+        Self {
+            ledger,
+            session,
+            position: Position::default(),
+            subscription,
+        }
     }
 
     /// Skips what is there now.
@@ -329,7 +327,10 @@ impl Tail {
 
     /// What is there now and was not returned before.
     pub async fn ready(&mut self) -> Result<Vec<Event>, LedgerError> {
-        let (events, position) = self.ledger.session_after(&self.session, self.position).await?;
+        let (events, position) = self
+            .ledger
+            .session_after(&self.session, self.position)
+            .await?;
         self.position = position;
         Ok(events)
     }

@@ -31,9 +31,9 @@ impl Upcasts {
     pub(crate) fn apply(&self, event: &mut Event) -> Result<(), LedgerError> {
         while let Some(step) = self.find(&event.kind, event.version) {
             let new = step(event.decode()?);
-            event.data = Arc::from(
-                serde_json::value::to_raw_value(&new).expect("a JSON value serializes"),
-            ) as Arc<RawValue>;
+            event.data =
+                Arc::from(serde_json::value::to_raw_value(&new).expect("a JSON value serializes"))
+                    as Arc<RawValue>;
             event.version += 1;
         }
         Ok(())
@@ -41,6 +41,9 @@ impl Upcasts {
 
     fn find(&self, kind: &str, version: u16) -> Option<Step> {
         // The map is nearly always empty or tiny; a scan avoids owning the key.
-        self.steps.iter().find(|((k, v), _)| *k == kind && *v == version).map(|(_, s)| *s)
+        self.steps
+            .iter()
+            .find(|((k, v), _)| *k == kind && *v == version)
+            .map(|(_, s)| *s)
     }
 }

@@ -7,5 +7,6 @@ mod types;
 pub use error::{ErrorTier, ModelError};
 pub use provider::{DeltaSink, Provider};
 pub use types::{
-    Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult, Usage,
+    Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,
+    Usage,
 };

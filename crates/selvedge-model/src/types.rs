@@ -18,7 +18,10 @@ pub struct Message {
 impl Message {
     /// A message of the user.
     pub fn user(text: impl Into<Payload>) -> Self {
-        Self { role: Role::User, parts: vec![Part::Text { text: text.into() }] }
+        Self {
+            role: Role::User,
+            parts: vec![Part::Text { text: text.into() }],
+        }
     }
 }
 

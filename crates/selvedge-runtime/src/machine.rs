@@ -170,9 +170,12 @@ pub trait Call: Clone + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
-    /// Running it twice is harmless: after a crash it is simply run again.
-    Repeatable,
-    /// It may change something: `started` is on disk before it begins, and it is
+    /// Looks only: after a crash it is simply run again.
+    Reads,
+    /// Changes nothing, but its outcome is worth keeping: a model's answer.
+    /// After a crash it is run again; once it has ended, that is on disk.
+    Costs,
+    /// May change something: that it begins is on disk before it does, and it is
     /// never run again unless a probe shows that it did not happen.
     Changes,
 }

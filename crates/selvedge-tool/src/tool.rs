@@ -47,7 +47,7 @@ impl World {
     pub fn nature(self) -> Nature {
         match self {
             Self::Writes | Self::Runs => Nature::Changes,
-            Self::Reads | Self::Asks | Self::Ends | Self::Delegates => Nature::Repeatable,
+            Self::Reads | Self::Asks | Self::Ends | Self::Delegates => Nature::Reads,
         }
     }
 }
@@ -92,12 +92,19 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A success.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 
     /// A failure, said so that the model knows whether to retry or change course.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: true, ..Self::default() }
+        Self {
+            text: text.into(),
+            is_error: true,
+            ..Self::default()
+        }
     }
 
     /// Adds what a program can rely on.

@@ -1,0 +1,451 @@
+//! The writing connection: a batch of jobs, one transaction.
+//!
+//! Nothing is answered before its commit. A refusal that follows from the data
+//! (a conflict, a held lease) concerns one job; a failure of the database
+//! concerns the whole batch, and the connection is opened anew before the next,
+//! because what a failed sync left behind is unknown.
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use tokio::sync::oneshot;
+
+use super::schema::{connect, explain};
+use super::{Mode, SqliteOptions};
+use crate::event::{Hash, NewEvent, Sealed, Seq, Time};
+use crate::lease::{Holder, Lease, LeaseError};
+use crate::stream::{Append, LedgerError, Letter, NewStream, Receipt, Snapshot, StreamId, Sync};
+
+type Reply<T, E> = oneshot::Sender<Result<T, E>>;
+
+/// Something to write, and where to say how it went.
+pub(super) enum Job {
+    Append(Append, Reply<(), LedgerError>),
+    Admit(StreamId, Letter, Reply<Receipt, LedgerError>),
+    Claim(StreamId, Holder, Time, i64, Reply<Lease, LeaseError>),
+    Renew(String, Time, i64, Reply<(), LedgerError>),
+    Release(Lease, Reply<(), LedgerError>),
+    Snapshot(StreamId, Snapshot, Reply<(), LedgerError>),
+}
+
+impl Job {
+    fn sync(&self) -> Sync {
+        match self {
+            Self::Append(append, _) => append.sync,
+            // Acknowledged to somebody outside, or the fence of all that follows.
+            Self::Admit(..) | Self::Claim(..) => Sync::Now,
+            Self::Renew(..) | Self::Release(..) | Self::Snapshot(..) => Sync::Later,
+        }
+    }
+}
+
+/// Says how a job went, once its fate is known.
+type Answer = Box<dyn FnOnce(Result<(), LedgerError>) + Send>;
+
+pub(super) struct Store {
+    options: SqliteOptions,
+    connection: Option<Connection>,
+    synchronous: Sync,
+    data_version: i64,
+    seen: i64,
+}
+
+impl Store {
+    pub(super) fn open(options: &SqliteOptions) -> Result<Self, LedgerError> {
+        let connection = connect(options, true)?;
+        let mut store = Self {
+            options: options.clone(),
+            connection: Some(connection),
+            synchronous: Sync::Now,
+            data_version: 0,
+            seen: 0,
+        };
+        // What is there already needs no waking.
+        store.look_for_foreign_commits(&|_| ());
+        Ok(store)
+    }
+
+    /// Writes a batch in one transaction and answers every job.
+    pub(super) fn perform(&mut self, jobs: Vec<Job>, wake: &dyn Fn(&StreamId)) {
+        let sync = jobs.iter().map(Job::sync).max().unwrap_or(Sync::Later);
+        let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
+        let mut touched: Vec<StreamId> = Vec::with_capacity(jobs.len());
+        let outcome = self.transact(sync, jobs, &mut answers, &mut touched);
+        for answer in answers {
+            answer(outcome.clone());
+        }
+        if outcome.is_ok() {
+            touched.iter().for_each(wake);
+        }
+    }
+
+    fn transact(
+        &mut self,
+        sync: Sync,
+        jobs: Vec<Job>,
+        answers: &mut Vec<Answer>,
+        touched: &mut Vec<StreamId>,
+    ) -> Result<(), LedgerError> {
+        let path = self.options.path.display().to_string();
+        let mut jobs = jobs.into_iter();
+        let result = self.begin(sync).and_then(|connection| {
+            let mut batch = Batch {
+                connection,
+                answers: &mut *answers,
+                touched,
+            };
+            for job in jobs.by_ref() {
+                batch.perform(job)?;
+            }
+            connection.execute_batch("commit")
+        });
+        let Err(error) = result else { return Ok(()) };
+        // The jobs that were not reached share the batch's fate.
+        answers.extend(jobs.map(refuse));
+        self.connection = None;
+        Err(explain(&path, &error))
+    }
+
+    fn begin(&mut self, sync: Sync) -> Result<&Connection, rusqlite::Error> {
+        if self.connection.is_none() {
+            let connection = connect(&self.options, true).map_err(|e| {
+                rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+                    Some(e.to_string()),
+                )
+            })?;
+            self.connection = Some(connection);
+            self.synchronous = Sync::Now;
+        }
+        let connection = self.connection.as_ref().expect("just opened");
+        if self.options.sync && self.synchronous != sync {
+            let level = if sync == Sync::Now { "full" } else { "normal" };
+            connection.pragma_update(None, "synchronous", level)?;
+            self.synchronous = sync;
+        }
+        connection.execute_batch("begin immediate")?;
+        Ok(connection)
+    }
+
+    /// Wakes those who wait for what other processes appended.
+    pub(super) fn look_for_foreign_commits(&mut self, wake: &dyn Fn(&StreamId)) {
+        // A failure here is met again by the next write, where it can be reported.
+        let _ = self.try_look_for_foreign_commits(wake);
+    }
+
+    fn try_look_for_foreign_commits(
+        &mut self,
+        wake: &dyn Fn(&StreamId),
+    ) -> Result<(), rusqlite::Error> {
+        let Some(connection) = self
+            .connection
+            .as_ref()
+            .filter(|_| self.options.mode == Mode::Threaded)
+        else {
+            return Ok(());
+        };
+        // This number changes when, and only when, another connection committed.
+        let version: i64 = connection
+            .prepare_cached("pragma data_version")?
+            .query_row([], |r| r.get(0))?;
+        if version == self.data_version {
+            return Ok(());
+        }
+        let mut names = connection.prepare_cached(
+            "select distinct s.name from events e join streams s on s.id = e.stream
+             where e.position > ?1",
+        )?;
+        let mut rows = names.query([self.seen])?;
+        while let Some(row) = rows.next()? {
+            wake(&StreamId::new(row.get::<_, String>(0)?));
+        }
+        self.seen = connection
+            .prepare_cached("select coalesce(max(position), 0) from events")?
+            .query_row([], |r| r.get(0))?;
+        self.data_version = version;
+        Ok(())
+    }
+}
+
+/// The answer to a job that was not reached.
+fn refuse(job: Job) -> Answer {
+    match job {
+        Job::Append(_, reply)
+        | Job::Renew(.., reply)
+        | Job::Release(_, reply)
+        | Job::Snapshot(.., reply) => answer(reply, ()),
+        Job::Admit(.., reply) => answer(
+            reply,
+            Receipt {
+                seq: 0,
+                repeated: false,
+            },
+        ),
+        Job::Claim(stream, holder, .., reply) => answer(
+            reply,
+            Lease {
+                stream,
+                holder: holder.id,
+                epoch: 0,
+            },
+        ),
+    }
+}
+
+/// Answers with `value` if the commit succeeds, with its failure otherwise.
+fn answer<T: Send + 'static, E: From<LedgerError> + Send + 'static>(
+    reply: Reply<T, E>,
+    value: T,
+) -> Answer {
+    Box::new(move |commit| {
+        // The asker may have gone away; what it asked for has happened anyway.
+        let _ = reply.send(commit.map(|()| value).map_err(E::from));
+    })
+}
+
+/// Answers with a refusal of this one job, whatever becomes of the commit.
+fn decline<T: Send + 'static, E: Send + 'static>(reply: Reply<T, E>, error: E) -> Answer {
+    Box::new(move |_| {
+        let _ = reply.send(Err(error));
+    })
+}
+
+struct Batch<'a> {
+    connection: &'a Connection,
+    answers: &'a mut Vec<Answer>,
+    touched: &'a mut Vec<StreamId>,
+}
+
+struct Head {
+    id: i64,
+    seq: Seq,
+    hash: Hash,
+}
+
+impl Batch<'_> {
+    fn perform(&mut self, job: Job) -> Result<(), rusqlite::Error> {
+        let answer = match job {
+            Job::Append(append, reply) => match self.append(append)? {
+                Ok(()) => answer(reply, ()),
+                Err(error) => decline(reply, error),
+            },
+            Job::Admit(to, letter, reply) => answer(reply, self.admit(&to, letter)?),
+            Job::Claim(stream, holder, now, ttl, reply) => {
+                match self.claim(&stream, &holder, now, ttl)? {
+                    Ok(lease) => answer(reply, lease),
+                    Err(error) => decline(reply, error),
+                }
+            }
+            Job::Renew(holder, now, ttl, reply) => {
+                self.cached("update leases set expires = ?2 where holder = ?1")?
+                    .execute(params![holder, now.0 + ttl])?;
+                answer(reply, ())
+            }
+            Job::Release(lease, reply) => {
+                self.cached("update leases set expires = 0 where stream = ?1 and epoch = ?2")?
+                    .execute(params![lease.stream.as_str(), lease.epoch])?;
+                answer(reply, ())
+            }
+            Job::Snapshot(stream, snapshot, reply) => {
+                self.cached("insert or replace into snapshots values (?1, ?2, ?3, ?4)")?
+                    .execute(params![
+                        stream.as_str(),
+                        snapshot.seq,
+                        snapshot.hash.0,
+                        zstd::bulk::compress(snapshot.state.get().as_bytes(), 1)
+                            .expect("compressing from memory to memory")
+                    ])?;
+                answer(reply, ())
+            }
+        };
+        self.answers.push(answer);
+        Ok(())
+    }
+
+    fn cached(&self, sql: &str) -> Result<CachedStatement<'_>, rusqlite::Error> {
+        self.connection.prepare_cached(sql)
+    }
+
+    fn head(&self, stream: &StreamId) -> Result<Option<Head>, rusqlite::Error> {
+        self.cached("select id, head, head_hash from streams where name = ?1")?
+            .query_row([stream.as_str()], |r| {
+                let (id, seq) = (r.get(0)?, r.get(1)?);
+                Ok(Head {
+                    id,
+                    seq,
+                    hash: Hash(r.get(2)?),
+                })
+            })
+            .optional()
+    }
+
+    fn append(&mut self, append: Append) -> Result<Result<(), LedgerError>, rusqlite::Error> {
+        if let Some(fence) = &append.fence {
+            let epoch: Option<u64> = self
+                .cached("select epoch from leases where stream = ?1")?
+                .query_row([fence.stream.as_str()], |r| r.get(0))
+                .optional()?;
+            if epoch != Some(fence.epoch) {
+                return Ok(Err(LedgerError::Fenced {
+                    stream: fence.stream.clone(),
+                }));
+            }
+        }
+        let head = self.head(&append.stream)?;
+        let (actual, hash) = head.as_ref().map_or((0, Hash::ZERO), |h| (h.seq, h.hash));
+        if actual != append.expected || hash != append.previous {
+            let (stream, expected) = (append.stream, append.expected);
+            return Ok(Err(LedgerError::Conflict {
+                stream,
+                expected,
+                actual,
+            }));
+        }
+        let id = match (head, append.open) {
+            (Some(head), _) => head.id,
+            (None, Some(new)) => {
+                let opened = append.events.first().map_or(Time(0), |s| s.event.time);
+                self.open(&append.stream, &new, opened)?
+            }
+            (None, None) => {
+                return Ok(Err(LedgerError::NoStream {
+                    stream: append.stream,
+                }));
+            }
+        };
+        self.insert(id, &append.events)?;
+        self.touched.push(append.stream);
+        Ok(Ok(()))
+    }
+
+    fn open(&self, stream: &StreamId, new: &NewStream, time: Time) -> Result<i64, rusqlite::Error> {
+        self.cached(
+            "insert into streams (name, kind, session, parent, head, head_hash, opened, updated)
+             values (?1, ?2, ?3, ?4, 0, ?5, ?6, ?6)",
+        )?
+        .insert(params![
+            stream.as_str(),
+            new.kind,
+            stream.session().as_str(),
+            new.parent.as_ref().map(StreamId::as_str),
+            Hash::ZERO.0,
+            time.0
+        ])
+    }
+
+    fn insert(&self, stream: i64, events: &[Sealed]) -> Result<(), rusqlite::Error> {
+        let mut insert = self.cached(
+            "insert into events (stream, seq, time, actor, kind, version, cause, data, hash)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?;
+        let mut last = None;
+        for Sealed { event, blobs } in events {
+            for blob in blobs {
+                self.cached("insert or ignore into blobs values (?1, ?2, ?3)")?
+                    .execute(params![blob.id.0, blob.bytes, blob.compressed])?;
+            }
+            insert.execute(params![
+                stream,
+                event.seq,
+                event.time.0,
+                &*event.actor,
+                &*event.kind,
+                event.version,
+                event.cause.as_deref(),
+                event.data.get(),
+                event.hash.0
+            ])?;
+            last = Some(event);
+        }
+        if let Some(last) = last {
+            self.cached(
+                "update streams set head = ?2, head_hash = ?3, updated = ?4 where id = ?1",
+            )?
+            .execute(params![stream, last.seq, last.hash.0, last.time.0])?;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, to: &StreamId, letter: Letter) -> Result<Receipt, rusqlite::Error> {
+        let inbox = to.inbox();
+        let time = letter.event.time;
+        let head = match self.head(&inbox)? {
+            Some(head) => head,
+            None => {
+                let new = NewStream {
+                    kind: "inbox".into(),
+                    parent: Some(to.clone()),
+                };
+                let id = self.open(&inbox, &new, time)?;
+                let opened =
+                    NewEvent::new("StreamOpened", "ledger", time, &new).seal(&inbox, 1, Hash::ZERO);
+                let hash = opened.event.hash;
+                self.insert(id, &[opened])?;
+                Head { id, seq: 1, hash }
+            }
+        };
+        let known: Option<Seq> = self
+            .cached("select seq from letters where stream = ?1 and id = ?2")?
+            .query_row(params![head.id, letter.id], |r| r.get(0))
+            .optional()?;
+        if let Some(seq) = known {
+            return Ok(Receipt {
+                seq,
+                repeated: true,
+            });
+        }
+        let seq = head.seq + 1;
+        let sealed = letter
+            .event
+            .because(letter.id.as_str())
+            .seal(&inbox, seq, head.hash);
+        self.insert(head.id, &[sealed])?;
+        self.cached("insert into letters values (?1, ?2, ?3)")?
+            .execute(params![head.id, letter.id, seq])?;
+        self.touched.push(inbox);
+        Ok(Receipt {
+            seq,
+            repeated: false,
+        })
+    }
+
+    fn claim(
+        &self,
+        stream: &StreamId,
+        holder: &Holder,
+        now: Time,
+        ttl_millis: i64,
+    ) -> Result<Result<Lease, LeaseError>, rusqlite::Error> {
+        let current: Option<(String, u64, i64)> = self
+            .cached("select detail, epoch, expires from leases where stream = ?1")?
+            .query_row([stream.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+            .optional()?;
+        let mut epoch = 1;
+        if let Some((detail, last_epoch, expires)) = current {
+            let other: Option<Holder> = serde_json::from_str(&detail).ok();
+            if let Some(other) =
+                other.filter(|o| o.id != holder.id && expires > now.0 && !o.is_gone())
+            {
+                let (stream, expires) = (stream.clone(), Time(expires));
+                return Ok(Err(LeaseError::Held {
+                    stream,
+                    holder: other,
+                    expires,
+                }));
+            }
+            epoch = last_epoch + 1;
+        }
+        let detail = serde_json::to_string(holder).expect("a holder is plain data");
+        self.cached("insert or replace into leases values (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![
+                stream.as_str(),
+                holder.id,
+                detail,
+                epoch,
+                now.0 + ttl_millis
+            ])?;
+        Ok(Ok(Lease {
+            stream: stream.clone(),
+            holder: holder.id.clone(),
+            epoch,
+        }))
+    }
+}

@@ -1,0 +1,88 @@
+//! The thread that writes: all that waits for it goes into one commit.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::notify::Subscribers;
+use super::store::{Job, Store};
+use crate::stream::LedgerError;
+
+/// At most this many jobs share a commit, so that none waits for a crowd.
+const BATCH_MAX: usize = 512;
+/// How often an idle writer looks for commits of other processes.
+const FOREIGN_COMMITS_EVERY: Duration = Duration::from_millis(50);
+
+pub(super) enum Writer {
+    Thread(SyncSender<Job>),
+    Inline(Mutex<Store>, Arc<Subscribers>),
+}
+
+impl Writer {
+    pub(super) fn spawn(store: Store, subscribers: Arc<Subscribers>) -> Self {
+        let (sender, jobs) = sync_channel(4 * BATCH_MAX);
+        std::thread::Builder::new()
+            .name("ledger-writer".into())
+            .spawn(move || write_loop(store, &jobs, &subscribers))
+            .expect("the operating system grants a thread");
+        Self::Thread(sender)
+    }
+
+    /// Sends a job and waits for its answer.
+    pub(super) async fn perform<T, E: From<LedgerError>>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Job,
+    ) -> Result<T, E> {
+        let (reply, answer) = oneshot::channel();
+        let job = job(reply);
+        match self {
+            Self::Thread(jobs) => {
+                let mut job = job;
+                // The queue is bounded; a full one is waited for without holding
+                // the executor's thread.
+                while let Err(back) = jobs.try_send(job) {
+                    match back {
+                        std::sync::mpsc::TrySendError::Full(j) => job = j,
+                        std::sync::mpsc::TrySendError::Disconnected(_) => return Err(gone().into()),
+                    }
+                    tokio::task::yield_now().await;
+                }
+            }
+            Self::Inline(store, subscribers) => {
+                let mut store = store.lock().expect("a store does not panic while writing");
+                store.perform(vec![job], &|stream| subscribers.wake(stream));
+            }
+        }
+        answer.await.unwrap_or_else(|_| Err(gone().into()))
+    }
+}
+
+fn gone() -> LedgerError {
+    LedgerError::Unavailable {
+        why: "its writer has stopped".into(),
+    }
+}
+
+fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers) {
+    let wake = |stream: &_| subscribers.wake(stream);
+    loop {
+        let first = match jobs.recv_timeout(FOREIGN_COMMITS_EVERY) {
+            Ok(job) => Some(job),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if let Some(first) = first {
+            let mut batch = vec![first];
+            while batch.len() < BATCH_MAX {
+                match jobs.try_recv() {
+                    Ok(job) => batch.push(job),
+                    Err(_) => break,
+                }
+            }
+            store.perform(batch, &wake);
+        }
+        store.look_for_foreign_commits(&wake);
+    }
+}

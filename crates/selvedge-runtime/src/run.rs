@@ -1,0 +1,689 @@
+//! One run being driven: its machine, its book, and what is under way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use selvedge_ledger::{
+    Event, Fence, LedgerError, NewEvent, Payload, Pen, Seq, Snapshot, StreamId, Subscription, Sync,
+    Time, Topic,
+};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::book::Book;
+use crate::driver::{DriveError, Driver, Patience, Rest};
+use crate::events::{
+    BudgetRaised, ChildFinished, ChildStarted, Finished, LetterIgnored, MessageTaken,
+    QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed, Started,
+    Timer, Unfinished,
+};
+use crate::machine::{Act, Call, Due, Effect, EffectId, Ending, Machine, Nature, Status};
+use crate::perform::{Hold, Performed, Scene};
+use crate::signal::Signal;
+
+/// A snapshot is worth its bytes after this many events.
+const SNAPSHOT_EVERY: Seq = 1000;
+
+pub(crate) struct Run<'d, C: Call> {
+    pub(crate) driver: &'d Driver<C>,
+    pub(crate) stream: StreamId,
+    pub(crate) machine: Box<dyn Machine<Call = C>>,
+    pub(crate) book: Book,
+    pen: Pen,
+    fence: Option<Fence>,
+    /// Set from outside: stop driving.
+    cancel: CancellationToken,
+    /// Set when calls under way must stop.
+    stop: CancellationToken,
+    inbox: Subscription,
+    unread: bool,
+    flight: FuturesUnordered<BoxFuture<'d, Landed<C>>>,
+    /// Effects that are under way, or whose child rests.
+    begun: BTreeSet<EffectId>,
+    resting: BTreeMap<EffectId, Rest>,
+    snapshot_at: Seq,
+}
+
+/// Something under way that ended.
+enum Landed<C: Call> {
+    Call {
+        effect: EffectId,
+        attempt: u32,
+        call: C,
+        performed: Performed<C::Outcome>,
+    },
+    Child {
+        effect: EffectId,
+        stream: StreamId,
+        result: Result<Rest, DriveError>,
+    },
+    Timer(Timer),
+}
+
+/// What a snapshot holds.
+#[derive(Serialize, Deserialize)]
+struct Kept<M> {
+    book: Book,
+    machine: M,
+}
+
+impl<'d, C: Call> Run<'d, C> {
+    /// Folds a stream, from its latest snapshot if there is one.
+    pub(crate) async fn load(
+        driver: &'d Driver<C>,
+        stream: &StreamId,
+        fence: Option<Fence>,
+        cancel: CancellationToken,
+    ) -> Result<Self, DriveError> {
+        let ledger = &driver.ledger;
+        let info = ledger
+            .stream(stream)
+            .await?
+            .ok_or_else(|| LedgerError::NoStream {
+                stream: stream.clone(),
+            })?;
+        let unknown = || DriveError::UnknownMachine {
+            stream: stream.clone(),
+            kind: info.kind.clone(),
+        };
+        let new_machine = || driver.machines.machine(&info.kind).ok_or_else(unknown);
+        let (mut machine, mut book) = (new_machine()?, Book::default());
+
+        let mut after = 0;
+        let snapshot = if info.head > SNAPSHOT_EVERY {
+            ledger.snapshot(stream).await?
+        } else {
+            None
+        };
+        let mut events = Vec::new();
+        if let Some(snapshot) = snapshot.filter(|s| s.seq > 1) {
+            events = ledger.read(stream, snapshot.seq - 1).await?;
+            let fits = events.first().is_some_and(|e| e.hash == snapshot.hash);
+            let kept: Option<Kept<Box<serde_json::value::RawValue>>> =
+                serde_json::from_str(snapshot.state.get())
+                    .ok()
+                    .filter(|_| fits);
+            if let Some(kept) = kept.filter(|k| machine.restore(k.machine.get())) {
+                book = kept.book;
+                after = snapshot.seq;
+                events.remove(0);
+            } else {
+                machine = new_machine()?;
+            }
+        }
+        if after == 0 {
+            events = ledger.read(stream, 0).await?;
+        }
+        let mut head = (after, info.head_hash);
+        for event in &events {
+            book.apply(event)?;
+            machine.apply(event)?;
+            head = (event.seq, event.hash);
+        }
+        let stop = cancel.child_token();
+        Ok(Self {
+            driver,
+            stream: stream.clone(),
+            machine,
+            book,
+            pen: Pen::at(stream.clone(), head.0, head.1, fence.clone()),
+            fence,
+            cancel,
+            stop,
+            inbox: ledger.subscribe(Topic::Stream(stream.inbox())),
+            unread: true,
+            flight: FuturesUnordered::new(),
+            begun: BTreeSet::new(),
+            resting: BTreeMap::new(),
+            snapshot_at: after,
+        })
+    }
+
+    /// The loop: take letters, begin what is due, wait for something to end.
+    pub(crate) async fn go(mut self) -> Result<Rest, DriveError> {
+        loop {
+            if let Some(ending) = &self.book.ended {
+                return Ok(Rest::Ended(ending.clone()));
+            }
+            self.take_letters().await?;
+            if self.cancel.is_cancelled() {
+                return self.interrupt().await;
+            }
+            if self.book.cancelled.is_some() {
+                return self.end_cancelled().await;
+            }
+            let ready = match self.machine.due() {
+                Due::Ended(ending) => return self.end(ending).await,
+                Due::Idle => Vec::new(),
+                Due::Effects(effects) => self.begin(effects).await?,
+            };
+            self.flush().await?;
+            self.flight.extend(ready);
+            if self.flight.is_empty()
+                && let Some(rest) = self.rest()
+            {
+                return Ok(rest);
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// Waits for the first of: a stop, something ended, a letter, a pause's end.
+    async fn wait(&mut self) -> Result<(), DriveError> {
+        let wake = self
+            .book
+            .pauses
+            .values()
+            .copied()
+            .collect::<Option<Vec<_>>>();
+        let wake = wake.and_then(|times| times.into_iter().max());
+        let driver = self.driver;
+        let landed = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            Some(landed) = self.flight.next() => Some(landed),
+            () = self.inbox.changed() => { self.unread = true; None }
+            () = sleep_until(driver, wake) => {
+                let over: Vec<String> = self.book.pauses.keys().cloned().collect();
+                for reason in over {
+                    self.record("RunResumed", &RunResumed { reason, letter: None }, Sync::Later)?;
+                }
+                None
+            }
+        };
+        if let Some(landed) = landed {
+            self.land(landed)?;
+            // What else has ended shares the commit.
+            while let Some(Some(landed)) = futures::FutureExt::now_or_never(self.flight.next()) {
+                self.land(landed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why nothing will happen by itself, if that is so.
+    fn rest(&self) -> Option<Rest> {
+        if self.driver.patience == Patience::Wait {
+            return None;
+        }
+        if self.book.pauses.values().any(Option::is_none) {
+            return Some(Rest::Paused(self.book.pauses.clone()));
+        }
+        if !self.book.pauses.is_empty() {
+            return None;
+        }
+        if !self.book.questions.is_empty() {
+            return Some(Rest::Waiting);
+        }
+        if let Some(rest) = self.resting.values().next() {
+            return Some(rest.clone());
+        }
+        Some(Rest::Idle)
+    }
+
+    /// Writes down that effects begin; they do after the next flush.
+    async fn begin(
+        &mut self,
+        effects: Vec<Effect<C>>,
+    ) -> Result<Vec<BoxFuture<'d, Landed<C>>>, DriveError> {
+        let mut ready: Vec<BoxFuture<'d, Landed<C>>> = Vec::new();
+        for Effect { id, act } in effects {
+            let asked = self.book.questions.contains_key(&id);
+            if asked || self.begun.contains(&id) || !self.book.pauses.is_empty() {
+                continue;
+            }
+            match act {
+                Act::Call(call) => match self.begin_call(&id, call).await? {
+                    Some(future) => ready.push(future),
+                    None => continue,
+                },
+                Act::Ask(question) => {
+                    self.record(
+                        "QuestionAsked",
+                        &QuestionAsked {
+                            effect: id,
+                            question,
+                        },
+                        Sync::Now,
+                    )?;
+                    continue;
+                }
+                Act::Child(spec) => {
+                    let stream = self.stream.child(id.as_str());
+                    if !self.book.children.contains_key(&id) {
+                        let started = ChildStarted {
+                            effect: id.clone(),
+                            stream: stream.clone(),
+                            kind: spec.kind.clone(),
+                        };
+                        self.record("ChildStarted", &started, Sync::Later)?;
+                    }
+                    ready.push(self.child(id.clone(), stream, spec.kind, spec.spec));
+                }
+                Act::Wait(until) => {
+                    let timer = Timer {
+                        effect: id.clone(),
+                        until,
+                    };
+                    if !self.book.timers.contains_key(&id) {
+                        self.record("TimerSet", &timer, Sync::Now)?;
+                    }
+                    let driver = self.driver;
+                    ready.push(Box::pin(async move {
+                        sleep_until(driver, Some(until)).await;
+                        Landed::Timer(timer)
+                    }));
+                }
+            }
+            self.begun.insert(id);
+        }
+        Ok(ready)
+    }
+
+    async fn begin_call(
+        &mut self,
+        id: &EffectId,
+        call: C,
+    ) -> Result<Option<BoxFuture<'d, Landed<C>>>, DriveError> {
+        let attempt = self.book.next_attempt(id);
+        let scene = self.scene(id, attempt);
+        let evidence = match self.driver.performer.prepare(&scene, &call).await {
+            Ok(evidence) => evidence,
+            Err(hold) => {
+                self.hold(hold)?;
+                return Ok(None);
+            }
+        };
+        let started = Started {
+            effect: id.clone(),
+            attempt,
+            what: call.describe(),
+            evidence,
+        };
+        let sync = if call.nature() == Nature::Changes {
+            Sync::Now
+        } else {
+            Sync::Later
+        };
+        self.record(format!("{}Started", call.noun()), &started, sync)?;
+        let performer = self.driver.performer.clone();
+        let effect = id.clone();
+        Ok(Some(Box::pin(async move {
+            let performed = performer
+                .perform(scene, call.clone(), started.evidence)
+                .await;
+            Landed::Call {
+                effect,
+                attempt,
+                call,
+                performed,
+            }
+        })))
+    }
+
+    fn child(
+        &self,
+        effect: EffectId,
+        stream: StreamId,
+        kind: String,
+        spec: serde_json::Value,
+    ) -> BoxFuture<'d, Landed<C>> {
+        let driver = self.driver.clone();
+        let (parent, fence, cancel) =
+            (self.stream.clone(), self.fence.clone(), self.cancel.clone());
+        Box::pin(async move {
+            let result = driver
+                .drive_child(stream.clone(), parent, kind, spec, fence, cancel)
+                .await;
+            Landed::Child {
+                effect,
+                stream,
+                result,
+            }
+        })
+    }
+
+    pub(crate) fn scene(&self, effect: &EffectId, attempt: u32) -> Scene {
+        Scene {
+            stream: self.stream.clone(),
+            effect: effect.clone(),
+            attempt,
+            cancel: self.stop.clone(),
+            watcher: self.driver.watcher.clone(),
+        }
+    }
+
+    fn hold(&mut self, hold: Hold) -> Result<(), DriveError> {
+        let Hold {
+            reason,
+            detail,
+            until,
+        } = hold;
+        self.record(
+            "RunPaused",
+            &RunPaused {
+                reason,
+                detail,
+                until,
+                letter: None,
+            },
+            Sync::Now,
+        )
+    }
+
+    /// Writes down what came of something that was under way.
+    fn land(&mut self, landed: Landed<C>) -> Result<(), DriveError> {
+        match landed {
+            Landed::Call {
+                effect,
+                attempt,
+                call,
+                performed,
+            } => {
+                self.begun.remove(&effect);
+                match performed {
+                    Performed::Finished(outcome) => {
+                        let sync = if call.nature() == Nature::Reads {
+                            Sync::Later
+                        } else {
+                            Sync::Now
+                        };
+                        let finished = Finished {
+                            effect,
+                            attempt,
+                            outcome,
+                            probed: false,
+                        };
+                        self.record(format!("{}Finished", call.noun()), &finished, sync)
+                    }
+                    Performed::Interrupted => {
+                        let interrupted = Unfinished { effect, attempt };
+                        self.record(
+                            format!("{}Interrupted", call.noun()),
+                            &interrupted,
+                            Sync::Now,
+                        )
+                    }
+                    Performed::Held(hold) => {
+                        let interrupted = Unfinished { effect, attempt };
+                        self.record(
+                            format!("{}Interrupted", call.noun()),
+                            &interrupted,
+                            Sync::Now,
+                        )?;
+                        self.hold(hold)
+                    }
+                }
+            }
+            Landed::Child {
+                effect,
+                stream,
+                result,
+            } => match result? {
+                Rest::Ended(ending) => {
+                    self.begun.remove(&effect);
+                    let finished = ChildFinished {
+                        effect,
+                        stream,
+                        ending,
+                    };
+                    self.record("ChildFinished", &finished, Sync::Later)
+                }
+                rest => {
+                    self.resting.insert(effect, rest);
+                    Ok(())
+                }
+            },
+            Landed::Timer(timer) => {
+                self.begun.remove(&timer.effect);
+                self.record("TimerFired", &timer, Sync::Later)
+            }
+        }
+    }
+
+    /// Turns letters into events of the run.
+    async fn take_letters(&mut self) -> Result<(), DriveError> {
+        if !std::mem::take(&mut self.unread) {
+            return Ok(());
+        }
+        let letters = match self
+            .driver
+            .ledger
+            .read(&self.stream.inbox(), self.book.letter)
+            .await
+        {
+            Ok(letters) => letters,
+            Err(LedgerError::NoStream { .. }) => return Ok(()),
+            Err(other) => return Err(other.into()),
+        };
+        for letter in letters.iter().filter(|l| &*l.kind == "SignalAdmitted") {
+            self.take(letter)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), DriveError> {
+        let letter = event.seq;
+        let by = event.actor.to_string();
+        match event.decode::<Signal>() {
+            Err(error) => self.ignore(letter, error.to_string()),
+            Ok(Signal::Steer { mode, text }) => self.record(
+                "MessageTaken",
+                &MessageTaken { mode, text, letter },
+                Sync::Now,
+            ),
+            Ok(Signal::Answer { effect, text }) => self.answer(effect, text, by, letter),
+            Ok(Signal::Pause { reason }) => {
+                let paused = RunPaused {
+                    reason,
+                    detail: format!("asked for by {by}"),
+                    until: None,
+                    letter: Some(letter),
+                };
+                self.record("RunPaused", &paused, Sync::Now)
+            }
+            Ok(Signal::Resume { reason }) => self.resume(reason, letter),
+            Ok(Signal::Cancel { reason }) => {
+                let cancelled = RunCancelled {
+                    by,
+                    reason,
+                    letter: Some(letter),
+                };
+                self.record("RunCancelled", &cancelled, Sync::Now)
+            }
+            Ok(Signal::RaiseBudget { usd }) => self.record(
+                "BudgetRaised",
+                &BudgetRaised {
+                    usd: Some(usd),
+                    letter,
+                },
+                Sync::Now,
+            ),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        effect: Option<EffectId>,
+        answer: Payload,
+        by: String,
+        letter: Seq,
+    ) -> Result<(), DriveError> {
+        let effect = effect.or_else(|| self.book.questions.keys().next().cloned());
+        match effect.filter(|e| self.book.questions.contains_key(e)) {
+            Some(effect) => {
+                let answered = QuestionAnswered {
+                    effect,
+                    answer,
+                    by,
+                    letter,
+                };
+                self.record("QuestionAnswered", &answered, Sync::Now)
+            }
+            None => self.ignore(letter, "no such question is open".into()),
+        }
+    }
+
+    fn resume(&mut self, reason: Option<String>, letter: Seq) -> Result<(), DriveError> {
+        let reasons: Vec<String> = match reason {
+            Some(reason) => vec![reason],
+            None => self.book.pauses.keys().cloned().collect(),
+        };
+        if reasons.is_empty() {
+            return self.ignore(letter, "the run is not paused".into());
+        }
+        for reason in reasons {
+            self.record(
+                "RunResumed",
+                &RunResumed {
+                    reason,
+                    letter: Some(letter),
+                },
+                Sync::Now,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn ignore(&mut self, letter: Seq, why: String) -> Result<(), DriveError> {
+        self.record("LetterIgnored", &LetterIgnored { letter, why }, Sync::Later)
+    }
+
+    async fn end(&mut self, ending: Ending) -> Result<Rest, DriveError> {
+        self.record(
+            "RunFinished",
+            &RunFinished {
+                ending: ending.clone(),
+            },
+            Sync::Now,
+        )?;
+        self.flush().await?;
+        Ok(Rest::Ended(ending))
+    }
+
+    /// Stops what is under way, tells the children, and ends.
+    async fn end_cancelled(&mut self) -> Result<Rest, DriveError> {
+        self.stop.cancel();
+        let children: Vec<StreamId> = self.book.children.values().cloned().collect();
+        for child in &children {
+            let cancel = Signal::Cancel {
+                reason: "its parent was cancelled".into(),
+            };
+            let (ledger, clock) = (&*self.driver.ledger, &*self.driver.clock);
+            cancel
+                .send(
+                    ledger,
+                    clock,
+                    child,
+                    "driver",
+                    "cancelled-with-parent".into(),
+                )
+                .await?;
+        }
+        // Children that are not being driven must be, to end.
+        if let Due::Effects(effects) = self.machine.due() {
+            for Effect { id, act } in effects {
+                if let Act::Child(spec) = act
+                    && let Some(stream) = self.book.children.get(&id)
+                    && (!self.begun.contains(&id) || self.resting.remove(&id).is_some())
+                {
+                    self.flight
+                        .push(self.child(id.clone(), stream.clone(), spec.kind, spec.spec));
+                }
+            }
+        }
+        self.drain().await?;
+        let reason = self.book.cancelled.clone().unwrap_or_default();
+        let result = Payload::new(reason);
+        self.end(Ending {
+            status: Status::Cancelled,
+            result,
+            data: None,
+        })
+        .await
+    }
+
+    /// Stops what is under way and stops driving; the run can go on later.
+    async fn interrupt(&mut self) -> Result<Rest, DriveError> {
+        self.stop.cancel();
+        self.drain().await?;
+        if self.stream == self.stream.session() {
+            let paused = RunPaused {
+                reason: "interrupted".into(),
+                detail: "the driver was told to stop".into(),
+                until: None,
+                letter: None,
+            };
+            self.record("RunPaused", &paused, Sync::Now)?;
+        }
+        self.flush().await?;
+        Ok(Rest::Interrupted)
+    }
+
+    async fn drain(&mut self) -> Result<(), DriveError> {
+        while let Some(landed) = self.flight.next().await {
+            self.land(landed)?;
+        }
+        self.flush().await
+    }
+
+    /// Folds an event in and keeps it for the next flush.
+    pub(crate) fn record<T: Serialize>(
+        &mut self,
+        kind: impl Into<std::borrow::Cow<'static, str>>,
+        data: &T,
+        sync: Sync,
+    ) -> Result<(), DriveError> {
+        let event = NewEvent::new(kind, "driver", self.driver.clock.now(), data);
+        let event = self.pen.write(event, sync);
+        self.book.apply(&event)?;
+        self.machine.apply(&event)?;
+        Ok(())
+    }
+
+    pub(crate) async fn flush(&mut self) -> Result<(), DriveError> {
+        self.driver.flush(&mut self.pen).await?;
+        let (seq, hash) = self.pen.head();
+        if seq >= self.snapshot_at + SNAPSHOT_EVERY
+            && let Some(machine) = self.machine.snapshot()
+        {
+            self.snapshot_at = seq;
+            let kept = Kept {
+                book: self.book.clone(),
+                machine,
+            };
+            let state = serde_json::value::to_raw_value(&kept).expect("a book is plain data");
+            let snapshot = Snapshot {
+                seq,
+                hash,
+                state: Arc::from(state),
+            };
+            self.driver
+                .ledger
+                .put_snapshot(&self.stream, snapshot)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until the wall clock shows `until`, never less; for ever without one.
+async fn sleep_until<C: Call>(driver: &Driver<C>, until: Option<Time>) {
+    let Some(until) = until else {
+        return std::future::pending().await;
+    };
+    loop {
+        let left = until.millis_since(driver.clock.now());
+        if left <= 0 {
+            return;
+        }
+        driver
+            .clock
+            .sleep(Duration::from_millis(left.unsigned_abs()))
+            .await;
+    }
+}
