@@ -1,1 +1,48 @@
-//! The agent loop as a machine, its context and its files.
+//! The agent: the loop as a machine, its context, its files, and the performer
+//! that joins models and tools.
+//!
+//! # Map
+//!
+//! - `definition`: an agent's Markdown file
+//! - `crew`: a folder of agents, built in or the user's own
+//! - `setup`: from files and a request to what a run starts with
+//! - `spec`: what a run starts with, recorded once
+//! - `machine`: the loop: ask, act, repeat
+//! - `reply`: what a model's answer means
+//! - `tools`: the calls of one answer, in their order
+//! - `context`: what the model is sent, kept small without losing anything
+//! - `call`: the stored shapes of calls and outcomes
+//! - `performer`: carries calls out
+//! - `usage`: what was spent
+//!
+//! # Invariants
+//!
+//! - `machine`, `reply`, `tools` and `context` do no I/O.
+//! - A call and its result are never separated, and nothing is dropped silently.
+//! - A tool call from an incomplete answer is never carried out.
+//! - This crate knows nothing of terminals or of any one crew's ways.
+
+mod call;
+mod context;
+mod crew;
+mod definition;
+mod machine;
+mod performer;
+mod reply;
+mod setup;
+mod spec;
+mod tools;
+mod usage;
+
+pub use call::{
+    AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
+};
+pub use context::{Context, Fit};
+pub use crew::{Crew, CrewError};
+pub use definition::{AgentDefinition, DefinitionError, Limits};
+pub use machine::AgentMachine;
+pub use performer::AgentPerformer;
+pub use setup::{Setup, SetupError, assemble};
+pub use spec::{Approve, RunSpec};
+pub use tools::{AGENT, DELEGATE};
+pub use usage::{Row, Spending};

@@ -80,7 +80,7 @@ impl Blob {
 /// Text that may be long.
 ///
 /// In JSON it is a string, or `{"blob": ID, "bytes": N}` when long.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Payload(Form);
 
 #[derive(Clone)]
@@ -106,6 +106,15 @@ impl PartialEq for Form {
 
 impl Eq for Form {}
 
+impl std::hash::Hash for Form {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Inline(text) => text.hash(state),
+            Self::Blob { id, .. } => id.hash(state),
+        }
+    }
+}
+
 impl Payload {
     /// Wraps `text`; long text gets its blob id here.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
@@ -118,6 +127,12 @@ impl Payload {
             bytes: text.len() as u64,
             content: Some(text),
         })
+    }
+
+    /// Wraps `text` and keeps it inside its event, however long: for text that a
+    /// fold must read.
+    pub fn inline(text: impl Into<Arc<str>>) -> Self {
+        Self(Form::Inline(text.into()))
     }
 
     /// The text, if it is at hand without asking a ledger.

@@ -1,0 +1,152 @@
+//! What an agent can call, and what comes of it: the stored shapes.
+
+use std::sync::Arc;
+
+use selvedge_ledger::Payload;
+use selvedge_model::{ErrorTier, Message, Response, Spend, ToolCall, Usd};
+use selvedge_runtime::{Call, Nature};
+use selvedge_tool::World;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::spec::RunSpec;
+
+/// A call of an agent.
+#[derive(Clone, Debug)]
+pub enum AgentCall {
+    /// Asks a model.
+    Model(ModelCall),
+    /// Uses a tool.
+    Tool(ToolUse),
+}
+
+/// A request to a model; its payloads may have to be fetched.
+#[derive(Clone, Debug)]
+pub struct ModelCall {
+    /// What the run started with.
+    pub spec: Arc<RunSpec>,
+    /// Ordinal of the call, from 0.
+    pub turn: u32,
+    /// What the answer is for.
+    pub purpose: Purpose,
+    /// The conversation.
+    pub messages: Arc<Vec<Arc<Message>>>,
+    /// The limit in dollars that holds now.
+    pub budget_usd: Option<f64>,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next step of the work.
+    Work,
+    /// A summary that takes the place of older conversation.
+    Summary,
+}
+
+/// A tool call to carry out.
+#[derive(Clone, Debug)]
+pub struct ToolUse {
+    /// What the run started with.
+    pub spec: Arc<RunSpec>,
+    /// As the model wrote it.
+    pub call: ToolCall,
+    /// What it does to the world; `Reads` for a tool that does not exist.
+    pub world: World,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgentOutcome {
+    /// Of a model call.
+    Model(ModelOutcome),
+    /// Of a tool call.
+    Tool(ToolOutcome),
+}
+
+/// What came of a model call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum ModelOutcome {
+    /// A complete answer.
+    Answered {
+        /// The answer.
+        response: Response,
+        /// What it cost; absent if the price is unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Usd>,
+        /// How often the provider was asked.
+        attempts: u32,
+        /// Milliseconds from asking to the first piece.
+        first_token_ms: u64,
+        /// Milliseconds from asking to the end.
+        total_ms: u64,
+    },
+    /// No answer, and asking again would not help.
+    Failed {
+        /// What kind of failure.
+        tier: ErrorTier,
+        /// What happened.
+        error: String,
+    },
+}
+
+/// What came of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutcome {
+    /// Which tool.
+    pub tool: String,
+    /// What the model is told.
+    pub text: Payload,
+    /// The whole of it, where `text` was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Payload>,
+    /// What a program can rely on.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub facts: Value,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// Whether it was stopped before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+
+/// The evidence of a model call: what was reserved for it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Reserved {
+    /// The worst case.
+    pub reserved: Spend,
+}
+
+impl Call for AgentCall {
+    type Outcome = AgentOutcome;
+
+    fn noun(&self) -> &'static str {
+        match self {
+            Self::Model(_) => "ModelCall",
+            Self::Tool(_) => "ToolCall",
+        }
+    }
+
+    fn describe(&self) -> Value {
+        match self {
+            Self::Model(call) => json!({
+                "agent": call.spec.agent,
+                "model": call.spec.model,
+                "purpose": call.purpose,
+                "messages": call.messages.len(),
+            }),
+            Self::Tool(used) => json!({ "agent": used.spec.agent, "tool": used.call.name }),
+        }
+    }
+
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Model(_) => Nature::Costs,
+            Self::Tool(used) => used.world.nature(),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! An agent is data: a Markdown file with front matter and a prompt.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a file says of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentDefinition {
+    /// Its name, unique in its crew.
+    pub name: String,
+    /// What it is for, in a sentence; other agents see it when they delegate.
+    pub description: String,
+    /// A tier (`low`, `medium`, `high`), an alias, or `provider/model`.
+    #[serde(default = "medium")]
+    pub model: String,
+    /// The tools it may use.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// The agents of its crew it may hand work to.
+    #[serde(default)]
+    pub agents: Vec<String>,
+    /// Its bounds.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The JSON Schema its result must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// The prompt template, after the front matter.
+    #[serde(skip)]
+    pub prompt: String,
+}
+
+fn medium() -> String {
+    "medium".into()
+}
+
+/// The bounds of an agent. Recorded with every run, so that what a run decides
+/// does not change when a default does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Model calls in one run. Default: 200.
+    pub model_calls_max: u32,
+    /// Tokens of one answer. Default: 8192.
+    pub output_tokens_max: u32,
+    /// Above this many tokens, older conversation is summarised. Default: 80,000.
+    pub context_tokens_max: u64,
+    /// Tool results that are always sent in full. Default: 5.
+    pub results_kept: usize,
+    /// Seconds a tool may run. Default: 120.
+    pub tool_seconds_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            model_calls_max: 200,
+            output_tokens_max: 8192,
+            context_tokens_max: 80_000,
+            results_kept: 5,
+            tool_seconds_max: 120,
+        }
+    }
+}
+
+/// Why a file is not an agent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{file}` does not define an agent: {why}")]
+pub struct DefinitionError {
+    /// Which file.
+    pub file: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl AgentDefinition {
+    /// Reads the text of a file. `file` is for messages.
+    pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
+        let wrong = |why: String| DefinitionError {
+            file: file.to_owned(),
+            why,
+        };
+        let (front, prompt) = split(text).ok_or_else(|| {
+            wrong("it must begin with front matter between two lines of `---`".into())
+        })?;
+        let mut definition: Self =
+            serde_saphyr::from_str(front).map_err(|e| wrong(e.to_string()))?;
+        if prompt.trim().is_empty() {
+            return Err(wrong("it has no prompt after the front matter".into()));
+        }
+        definition.prompt = prompt.trim().to_owned();
+        Ok(definition)
+    }
+}
+
+/// Front matter and the rest.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text
+        .strip_prefix("---\n")
+        .or_else(|| text.strip_prefix("---\r\n"))?;
+    let end = rest.find("\n---")?;
+    let after = &rest[end + 4..];
+    let body = after.split_once('\n').map_or("", |(_, body)| body);
+    Some((&rest[..end], body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "---\nname: engineer\ndescription: Writes code.\ntools: [read_file]\nlimits:\n  model_calls_max: 9\n---\nYou are an engineer.\n";
+
+    #[test]
+    fn a_file_is_front_matter_and_a_prompt() {
+        let agent = AgentDefinition::parse("engineer.md", FILE).unwrap();
+        assert_eq!(agent.name, "engineer");
+        assert_eq!(agent.model, "medium");
+        assert_eq!(agent.limits.model_calls_max, 9);
+        assert_eq!(agent.limits.results_kept, 5);
+        assert_eq!(agent.prompt, "You are an engineer.");
+    }
+
+    #[test]
+    fn an_unknown_key_is_named() {
+        let text = FILE.replace("tools:", "tolls:");
+        let error = AgentDefinition::parse("engineer.md", &text).unwrap_err();
+        assert!(error.to_string().contains("tolls"), "{error}");
+        assert!(error.to_string().contains("engineer.md"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_front_matter_or_prompt_is_refused() {
+        for text in [
+            "",
+            "name: x",
+            "---\nname: x",
+            "---\nname: a\ndescription: b\n---\n \n",
+        ] {
+            assert!(AgentDefinition::parse("a.md", text).is_err(), "{text:?}");
+        }
+    }
+}

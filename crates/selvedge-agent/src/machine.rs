@@ -1,0 +1,306 @@
+//! The agent loop as a machine: ask the model, run its tools, repeat.
+//!
+//! `apply` folds what happened; `due` reads off what must happen next. Everything
+//! an agent decides by itself is in this file and in `reply`, `tools` and
+//! `context` beside it, and none of it does I/O.
+
+use std::sync::Arc;
+
+use selvedge_ledger::{Event, LedgerError, Payload};
+use selvedge_model::{Message, Part, Role};
+use selvedge_runtime::{
+    Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
+    MessageTaken, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::{AgentCall, ModelCall, ModelOutcome, Purpose, ToolOutcome};
+use crate::context::{Context, Fit};
+use crate::reply::{self, Verdict};
+use crate::spec::RunSpec;
+use crate::tools::Pending;
+
+/// An agent at work.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AgentMachine {
+    spec: Option<Arc<RunSpec>>,
+    budget_usd: Option<f64>,
+    phase: Phase,
+    context: Context,
+    /// Model calls that were answered.
+    turn: u32,
+    /// Reminders given for the current answer.
+    reminders: u32,
+    /// What people said since the last request, and what waits for the end.
+    steering: Vec<Payload>,
+    queued: Vec<Payload>,
+    /// The next request. Derived: made anew after a snapshot is restored.
+    #[serde(skip)]
+    request: Option<Arc<Vec<Arc<Message>>>>,
+}
+
+/// What an agent is doing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+enum Phase {
+    /// Nothing yet.
+    #[default]
+    New,
+    /// Waiting for a model's answer.
+    Asking(Purpose),
+    /// Waiting for tools.
+    Acting(Vec<Pending>),
+    /// Nothing any more.
+    Ended(Ending),
+}
+
+impl Machine for AgentMachine {
+    type Call = AgentCall;
+
+    fn apply(&mut self, event: &Event) -> Result<(), LedgerError> {
+        match &*event.kind {
+            "RunStarted" => self.start(event.decode::<RunStarted<RunSpec>>()?.spec),
+            "ModelCallFinished" => {
+                self.answered(event.decode::<Finished<ModelOutcome>>()?.outcome);
+            }
+            "ToolCallFinished" => {
+                let Finished {
+                    effect, outcome, ..
+                } = event.decode::<Finished<ToolOutcome>>()?;
+                self.resolve(&effect, |pending| pending.finished(outcome));
+            }
+            "ToolCallInDoubt" => {
+                let effect = event.decode::<Unfinished>()?.effect;
+                self.resolve(&effect, Pending::in_doubt);
+            }
+            "QuestionAnswered" => {
+                let answered: QuestionAnswered = event.decode()?;
+                self.resolve(&answered.effect, |pending| {
+                    pending.answered(&answered.answer)
+                });
+            }
+            "ChildFinished" => {
+                let child: ChildFinished = event.decode()?;
+                self.resolve(&child.effect, |pending| pending.delegated(child.ending));
+            }
+            "MessageTaken" => {
+                let message: MessageTaken = event.decode()?;
+                match message.mode {
+                    SteerMode::Steer => self.steering.push(message.text),
+                    SteerMode::Queue => self.queued.push(message.text),
+                }
+            }
+            "BudgetRaised" => {
+                self.budget_usd = event.decode::<BudgetRaised>()?.usd.or(self.budget_usd);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn due(&self) -> Due<AgentCall> {
+        match (&self.phase, &self.spec) {
+            (Phase::Asking(purpose), Some(spec)) => {
+                Due::Effects(vec![self.model_effect(*purpose, spec)])
+            }
+            (Phase::Acting(pending), Some(spec)) => Due::Effects(crate::tools::due(spec, pending)),
+            (Phase::Ended(ending), _) => Due::Ended(ending.clone()),
+            (Phase::New, _) | (_, None) => Due::Idle,
+        }
+    }
+
+    fn snapshot(&self) -> Option<Value> {
+        serde_json::to_value(self).ok()
+    }
+
+    fn restore(&mut self, state: &str) -> bool {
+        match serde_json::from_str::<Self>(state) {
+            Ok(machine) => {
+                *self = machine;
+                if let Phase::Asking(purpose) = self.phase {
+                    self.request = Some(self.build(purpose));
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+impl AgentMachine {
+    fn start(&mut self, spec: RunSpec) {
+        self.budget_usd = spec.budget_usd;
+        self.context.push(Message::user(spec.request.clone()));
+        self.spec = Some(Arc::new(spec));
+        self.ask();
+    }
+
+    fn spec(&self) -> &Arc<RunSpec> {
+        self.spec
+            .as_ref()
+            .expect("every other event follows `RunStarted`")
+    }
+
+    /// Goes on to the next model call, if bounds allow.
+    fn ask(&mut self) {
+        for text in std::mem::take(&mut self.steering) {
+            self.context.push(Message::user(text));
+        }
+        let limits = self.spec().limits;
+        if self.turn >= limits.model_calls_max {
+            return self.fail(format!(
+                "it used all {} of its model calls",
+                limits.model_calls_max
+            ));
+        }
+        let purpose = match self.context.fit(&limits) {
+            Fit::Fits => Purpose::Work,
+            Fit::NeedsSummary => Purpose::Summary,
+            Fit::TooLarge { tokens } => {
+                return self.fail(format!(
+                    "its conversation of about {tokens} tokens does not fit into {}, and there is \
+                     nothing left to summarise",
+                    limits.context_tokens_max
+                ));
+            }
+        };
+        self.request = Some(self.build(purpose));
+        self.phase = Phase::Asking(purpose);
+    }
+
+    fn build(&self, purpose: Purpose) -> Arc<Vec<Arc<Message>>> {
+        let mut messages = self.context.messages().to_vec();
+        if purpose == Purpose::Summary {
+            messages.push(Arc::new(Message::user(reply::SUMMARY_REQUEST)));
+        }
+        Arc::new(messages)
+    }
+
+    fn model_effect(&self, purpose: Purpose, spec: &Arc<RunSpec>) -> Effect<AgentCall> {
+        let call = ModelCall {
+            spec: spec.clone(),
+            turn: self.turn,
+            purpose,
+            messages: self.request.clone().unwrap_or_default(),
+            budget_usd: self.budget_usd,
+        };
+        let id = EffectId::new(format!("m{}", self.turn));
+        Effect {
+            id,
+            act: Act::Call(AgentCall::Model(call)),
+        }
+    }
+
+    fn answered(&mut self, outcome: ModelOutcome) {
+        let Phase::Asking(purpose) = self.phase else {
+            return;
+        };
+        self.turn += 1;
+        let response = match outcome {
+            ModelOutcome::Answered { response, .. } => response,
+            ModelOutcome::Failed { error, .. } => return self.fail(error),
+        };
+        if purpose == Purpose::Summary {
+            // A summary that did not make the conversation smaller would be asked
+            // for again and again.
+            let before = self.context.tokens();
+            self.context.summarise(&reply::text_of(&response.message));
+            if self.context.tokens() >= before {
+                return self.fail("summarising did not make its conversation smaller".into());
+            }
+            return self.ask();
+        }
+        let verdict = reply::judge(self.spec(), &response, self.reminders);
+        self.context.push(response.message);
+        match verdict {
+            Verdict::Act(calls) => {
+                self.reminders = 0;
+                let spec = self.spec().clone();
+                let turn = self.turn - 1;
+                self.phase = Phase::Acting(
+                    calls
+                        .into_iter()
+                        .enumerate()
+                        .map(|(n, call)| Pending::new(&spec, turn, n, call))
+                        .collect(),
+                );
+                self.proceed();
+            }
+            Verdict::Remind(messages) => {
+                self.reminders += 1;
+                for message in messages {
+                    self.context.push(message);
+                }
+                self.ask();
+            }
+            Verdict::End(ending) => self.end(ending),
+        }
+    }
+
+    /// Applies `update` to the pending call that `effect` belongs to.
+    fn resolve(&mut self, effect: &EffectId, update: impl FnOnce(&mut Pending)) {
+        let Phase::Acting(pending) = &mut self.phase else {
+            return;
+        };
+        if let Some(pending) = pending.iter_mut().find(|p| p.is_about(effect)) {
+            update(pending);
+        }
+        self.proceed();
+    }
+
+    /// When all tools have answered, tells the model, or ends.
+    fn proceed(&mut self) {
+        let Phase::Acting(pending) = &self.phase else {
+            return;
+        };
+        if !pending.iter().all(Pending::is_resolved) {
+            return;
+        }
+        let Phase::Acting(pending) = std::mem::take(&mut self.phase) else {
+            return;
+        };
+        let finish = pending.iter().find_map(Pending::ending);
+        let names = pending.iter().map(|p| p.name().to_owned()).collect();
+        let results = pending.into_iter().map(Pending::into_result).collect();
+        self.context.push_results(results, names);
+        match finish {
+            Some(ending) => self.end(ending),
+            None => self.ask(),
+        }
+    }
+
+    /// Ends, unless somebody said something that was not heard yet.
+    fn end(&mut self, ending: Ending) {
+        if self.steering.is_empty() && !self.queued.is_empty() {
+            self.steering.push(self.queued.remove(0));
+        }
+        if self.steering.is_empty() {
+            self.phase = Phase::Ended(ending);
+        } else {
+            self.reminders = 0;
+            self.ask();
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        let result = Payload::new(why);
+        self.phase = Phase::Ended(Ending {
+            status: Status::Failed,
+            result,
+            data: None,
+        });
+    }
+
+    /// The last words of the model, for views.
+    pub fn last_text(&self) -> Option<Payload> {
+        let last = self
+            .context
+            .messages()
+            .iter()
+            .rfind(|m| m.role == Role::Assistant)?;
+        last.parts.iter().find_map(|p| match p {
+            Part::Text { text } => Some(text.clone()),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! What a run starts with: everything a machine needs, recorded once.
+//!
+//! A run is folded from its own stream. A prompt, a tool list or a limit that
+//! changes on disk later does not change a run that has begun.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use selvedge_ledger::Payload;
+use selvedge_tool::World;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::definition::Limits;
+
+/// The data of an agent's `RunStarted`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The crew it belongs to.
+    pub crew: String,
+    /// The agent.
+    pub agent: String,
+    /// The request, word for word.
+    pub request: Payload,
+    /// The model, `provider/model`.
+    pub model: String,
+    /// The system prompt, complete.
+    pub system: Payload,
+    /// The tools, by name, and what they do to the world.
+    pub tools: BTreeMap<String, World>,
+    /// The same tools as the model sees them: a JSON list of definitions.
+    pub definitions: Payload,
+    /// Bounds.
+    pub limits: Limits,
+    /// The schema its result must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What happens before a command runs.
+    pub approve: Approve,
+    /// What the session may cost in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
+    /// The directory it works in.
+    pub workspace: PathBuf,
+    /// Agents it may hand work to, by name. Theirs are empty of requests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub team: BTreeMap<String, RunSpec>,
+}
+
+/// What happens before a command runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approve {
+    /// A human is asked.
+    #[default]
+    Ask,
+    /// It runs.
+    Auto,
+    /// It is refused.
+    Never,
+}
+
+impl RunSpec {
+    /// What the child that carries out `request` starts with.
+    pub fn child(&self, agent: &str, request: Payload) -> Option<Self> {
+        let mut child = self.team.get(agent)?.clone();
+        child.request = request;
+        child.budget_usd = self.budget_usd;
+        Some(child)
+    }
+}
