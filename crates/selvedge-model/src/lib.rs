@@ -1,11 +1,47 @@
 //! One door to every model provider.
+//!
+//! # Map
+//!
+//! - `types`: one message, one delta, one usage for all providers
+//! - `error`: why a call failed, by what to do about it
+//! - `provider`: what every provider does: one attempt at one answer
+//! - `providers`: those there are, and how they are found
+//! - `scripted`: the model that answers from a file
+//! - `catalogue`: tiers, aliases, sizes and prices, as data
+//! - `money`: dollars, exactly
+//! - `gate`: what every call passes: budgets before, retries around, costs after
+//!
+//! # Invariants
+//!
+//! - An answer is complete or it is an error; nothing is guessed to fill a gap.
+//! - A call begins only if its worst case fits every budget above it.
+//! - A price that is not known is `None`, never zero.
+//! - A key is sent to its provider and shown to nobody.
+//! - This crate knows nothing of tools, agents or terminals.
 
+mod catalogue;
 mod error;
+mod gate;
+mod money;
+mod nearest;
 mod provider;
+mod providers;
+mod scripted;
 mod types;
 
+pub use catalogue::{
+    Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
+    Tier,
+};
 pub use error::{ErrorTier, ModelError};
+pub use gate::{
+    Answered, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry, Spend, Unit,
+    input_tokens_estimate,
+};
+pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use provider::{DeltaSink, Provider};
+pub use providers::Providers;
+pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
     Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,
     Usage,

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
+use crate::money::Price;
 use crate::types::{Delta, Request, Response};
 
 /// Takes the pieces of an answer as they come.
@@ -29,4 +30,9 @@ pub trait Provider: Send + Sync {
         deltas: &mut dyn DeltaSink,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError>;
+
+    /// The price of one of its models, where the provider itself knows it.
+    fn price(&self, _model: &str) -> Option<Price> {
+        None
+    }
 }

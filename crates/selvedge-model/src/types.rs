@@ -60,6 +60,19 @@ pub enum Part {
     ToolResult(ToolResult),
 }
 
+impl Part {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Reasoning { text, signature } => {
+                text.len() + signature.as_ref().map_or(0, Payload::len)
+            }
+            Self::ToolCall(call) => call.name.len() as u64 + call.arguments.len(),
+            Self::ToolResult(result) => result.content.len(),
+        }
+    }
+}
+
 /// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -106,6 +119,30 @@ pub struct Request {
     pub temperature: Option<f64>,
 }
 
+impl Request {
+    /// The name of the model without its provider.
+    pub fn model_name(&self) -> &str {
+        self.model
+            .split_once('/')
+            .map_or(&self.model, |(_, name)| name)
+    }
+
+    /// Length of everything the model is asked with, in bytes of text.
+    pub fn bytes(&self) -> u64 {
+        let messages = self
+            .messages
+            .iter()
+            .flat_map(|message| &message.parts)
+            .map(Part::bytes);
+        let tools = self.tools.iter().map(ToolDefinition::bytes);
+        let schema = self
+            .output_schema
+            .as_ref()
+            .map_or(0, |schema| json_bytes(schema));
+        self.system.len() as u64 + messages.sum::<u64>() + tools.sum::<u64>() + schema
+    }
+}
+
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
@@ -115,6 +152,12 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: Value,
+}
+
+impl ToolDefinition {
+    fn bytes(&self) -> u64 {
+        (self.name.len() + self.description.len()) as u64 + json_bytes(&self.schema)
+    }
 }
 
 /// A piece of an answer on its way.
@@ -141,6 +184,25 @@ pub struct Response {
     pub model: String,
 }
 
+impl Response {
+    /// Everything said in words, joined.
+    pub fn text(&self) -> String {
+        let texts = self.message.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => text.text().map(|text| &**text),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The calls the model wants made, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.message.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -163,11 +225,21 @@ pub struct Usage {
     /// Those of them that were read from the provider's cache.
     #[serde(default)]
     pub cached: u64,
+    /// Those of them that were written to the provider's cache, where that has a price.
+    #[serde(default)]
+    pub cache_written: u64,
     /// Tokens of the answer, reasoning included.
     pub output: u64,
     /// Those of them that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
+}
+
+impl Usage {
+    /// Tokens of the request and of the answer.
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
 }
 
 impl std::ops::Add for Usage {
@@ -177,8 +249,26 @@ impl std::ops::Add for Usage {
         Self {
             input: self.input + other.input,
             cached: self.cached + other.cached,
+            cache_written: self.cache_written + other.cache_written,
             output: self.output + other.output,
             reasoning: self.reasoning + other.reasoning,
+        }
+    }
+}
+
+/// Length of a value's JSON, without writing it out.
+fn json_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<u64>() + 2,
+        Value::Object(fields) => {
+            fields
+                .iter()
+                .map(|(name, value)| name.len() as u64 + 4 + json_bytes(value))
+                .sum::<u64>()
+                + 2
         }
     }
 }

@@ -1,0 +1,245 @@
+//! What is known of providers and models: tiers, aliases, sizes, prices.
+//!
+//! It is data, dated and embedded, because it changes faster than code. A user
+//! lays a table of their own over it, for a new model, a negotiated price or a
+//! whole provider. A model that is not listed can still be used; then nothing
+//! is known of it, its price least of all.
+
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+pub use resolve::{ResolveError, ResolvedModel};
+
+use crate::money::Price;
+
+const BUILT_IN: &str = include_str!("catalogue.toml");
+
+/// Providers, their models, and which of them is meant by a tier or an alias.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalogue {
+    dated: String,
+    preferred: Vec<String>,
+    providers: BTreeMap<String, ProviderFacts>,
+}
+
+/// What is known of a provider.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderFacts {
+    /// How it is talked to; Chat Completions if not given.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Where it is.
+    pub base_url: Option<String>,
+    /// The variable that says it is elsewhere.
+    pub base_url_variable: Option<String>,
+    /// The variable that names only its host and port, Ollama's way.
+    pub host_variable: Option<String>,
+    /// The variable with its key.
+    pub key_variable: Option<String>,
+    /// Its model for each tier.
+    #[serde(default)]
+    pub tiers: BTreeMap<Tier, String>,
+    /// The price of its models that have none of their own.
+    pub price: Option<Price>,
+    /// Its models.
+    #[serde(default)]
+    pub models: BTreeMap<String, ModelFacts>,
+}
+
+/// How a provider is talked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Chat Completions, as OpenAI has it and many others after it.
+    #[default]
+    OpenaiChat,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// A file of turns; nothing is talked to.
+    Scripted,
+}
+
+/// How able and how dear a model is, among those of its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// For simple work in quantity.
+    Low,
+    /// For most work.
+    Medium,
+    /// For the hardest.
+    High,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFacts {
+    /// Short names for it.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// How many tokens it can take in and give together.
+    pub context_tokens: Option<u64>,
+    /// How many tokens it can give.
+    pub output_tokens_max: Option<u32>,
+    /// What it costs; `None` if that is not known.
+    pub price: Option<Price>,
+}
+
+/// A table laid over the catalogue does not fit it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the table of models does not fit: {0}")]
+pub struct CatalogueError(String);
+
+impl Catalogue {
+    /// The embedded catalogue.
+    pub fn built_in() -> Arc<Self> {
+        static PARSED: OnceLock<Arc<Catalogue>> = OnceLock::new();
+        let parse =
+            || Arc::new(toml::from_str(BUILT_IN).expect("the embedded catalogue is well-formed"));
+        Arc::clone(PARSED.get_or_init(parse))
+    }
+
+    /// The embedded catalogue with `table` laid over it.
+    ///
+    /// The table decides where keys are sent (`base_url`), so it must come from
+    /// a source that the user trusts with them.
+    pub fn with(table: &toml::Table) -> Result<Arc<Self>, CatalogueError> {
+        if table.is_empty() {
+            return Ok(Self::built_in());
+        }
+        let mut merged: toml::Table =
+            toml::from_str(BUILT_IN).expect("the embedded catalogue is well-formed");
+        lay_over(&mut merged, table);
+        merged
+            .try_into()
+            .map(Arc::new)
+            .map_err(|error: toml::de::Error| {
+                CatalogueError(error.to_string().trim_end().replace('\n', " "))
+            })
+    }
+
+    /// The day its prices were looked up, such as `2026-11-18`.
+    pub fn dated(&self) -> &str {
+        &self.dated
+    }
+
+    /// Every provider by name.
+    pub fn providers(&self) -> impl Iterator<Item = (&str, &ProviderFacts)> {
+        self.providers
+            .iter()
+            .map(|(name, facts)| (name.as_str(), facts))
+    }
+
+    /// What is known of `provider/model`, if it is listed.
+    pub fn facts(&self, model: &str) -> Option<&ModelFacts> {
+        let (provider, model) = model.split_once('/')?;
+        self.providers.get(provider)?.models.get(model)
+    }
+
+    /// The price of `provider/model`, if it is known.
+    pub fn price(&self, model: &str) -> Option<Price> {
+        let (provider, _) = model.split_once('/')?;
+        let own = self.facts(model).and_then(|facts| facts.price);
+        own.or_else(|| self.providers.get(provider)?.price)
+    }
+}
+
+/// Replaces values by those of `over`, going into tables that both have.
+fn lay_over(base: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            // A price is one value: half of an old one under half of a new one is wrong.
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) if key != "price" => {
+                lay_over(base, over);
+            }
+            _ => drop(base.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Usd;
+
+    #[test]
+    fn every_tier_of_the_catalogue_names_a_listed_model_or_a_free_provider() {
+        let catalogue = Catalogue::built_in();
+        for (name, provider) in catalogue.providers() {
+            assert_eq!(provider.tiers.len(), 3, "{name}");
+            for model in provider.tiers.values() {
+                let listed = provider.models.contains_key(model);
+                let open = provider.price.is_some() || provider.protocol == Protocol::Scripted;
+                assert!(listed || open, "{name}/{model}");
+            }
+        }
+        for name in &catalogue.preferred {
+            assert!(catalogue.providers.contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_price_is_none_and_never_zero() {
+        let catalogue = Catalogue::built_in();
+        assert_eq!(
+            catalogue.price("openrouter/anthropic/claude-opus-5.5"),
+            None
+        );
+        assert_eq!(catalogue.price("anthropic/claude-unheard-of"), None);
+        assert_eq!(catalogue.price("nobody/nothing"), None);
+        assert_eq!(catalogue.price("ollama/anything").unwrap().input, Usd::ZERO);
+        assert_eq!(
+            catalogue.price("anthropic/claude-opus-5-5").unwrap().input,
+            Usd::from_dollars(4.0).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_users_table_adds_models_and_replaces_whole_prices() {
+        let table = toml::toml! {
+            [providers.anthropic.models.claude-sonnet-5-5]
+            price = { input = 1.5, output = 7.0 }
+            [providers.attic]
+            base_url = "http://attic.local:8000/v1"
+            [providers.attic.models.tiny]
+            context_tokens = 32000
+        };
+        let catalogue = Catalogue::with(&table).unwrap();
+        let price = catalogue.price("anthropic/claude-sonnet-5-5").unwrap();
+        assert_eq!(
+            (price.input, price.cached),
+            (Usd::from_dollars(1.5).unwrap(), None)
+        );
+        assert!(
+            catalogue
+                .facts("anthropic/claude-sonnet-5-5")
+                .unwrap()
+                .context_tokens
+                .is_some()
+        );
+        assert_eq!(
+            catalogue.facts("attic/tiny").unwrap().context_tokens,
+            Some(32000)
+        );
+    }
+
+    #[test]
+    fn a_table_with_an_unknown_key_is_refused_by_name() {
+        let table = toml::toml! {
+            [providers.anthropic]
+            base_ulr = "http://localhost"
+        };
+        let error = Catalogue::with(&table).unwrap_err().to_string();
+        assert!(
+            error.contains("base_ulr") && error.contains("base_url"),
+            "{error}"
+        );
+    }
+}

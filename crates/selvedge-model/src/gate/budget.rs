@@ -1,0 +1,470 @@
+//! Budgets: what may be spent, held before a call and settled after it.
+//!
+//! A call is admitted only if its worst case fits, so calls that run at the
+//! same time cannot overshoot together. Budgets form a tree; a child's call is
+//! held against every budget above it at once. Locks are taken from the leaf
+//! upward and kept until the whole path has agreed, so two calls never pass on
+//! the same remainder.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::spend::{Limits, Spend, Unit};
+use crate::money::Usd;
+
+/// A node in the tree of budgets. Clones are the same budget.
+#[derive(Clone)]
+pub struct Budget(Arc<Node>);
+
+struct Node {
+    name: String,
+    parent: Option<Budget>,
+    account: Mutex<Account>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Account {
+    limits: Limits,
+    spent: Spend,
+    held: Spend,
+}
+
+impl Budget {
+    /// A budget of its own.
+    pub fn new(name: impl Into<String>, limits: Limits) -> Self {
+        Self::node(name.into(), limits, None)
+    }
+
+    /// A budget within this one: what it spends, this one spends too.
+    pub fn child(&self, name: impl Into<String>, limits: Limits) -> Self {
+        Self::node(name.into(), limits, Some(self.clone()))
+    }
+
+    fn node(name: String, limits: Limits, parent: Option<Self>) -> Self {
+        let account = Mutex::new(Account {
+            limits,
+            ..Account::default()
+        });
+        Self(Arc::new(Node {
+            name,
+            parent,
+            account,
+        }))
+    }
+
+    /// Holds `amount` here and in every budget above, or nowhere.
+    pub fn hold(&self, amount: Spend) -> Result<Reservation, BudgetError> {
+        self.admit(amount)?;
+        Ok(Reservation {
+            budget: Some(self.clone()),
+            amount,
+        })
+    }
+
+    /// Takes charge of an amount that is already held, from `Reservation::record`.
+    pub fn adopt(&self, amount: Spend) -> Reservation {
+        Reservation {
+            budget: Some(self.clone()),
+            amount,
+        }
+    }
+
+    /// Counts what was spent before this process began, here and above.
+    pub fn restore(&self, spent: Spend) {
+        self.each_upward(|account| account.spent = account.spent + spent);
+    }
+
+    /// Lifts limits: each that is given and higher replaces the present one.
+    pub fn raise(&self, limits: Limits) {
+        let mut account = self.account();
+        let present = &mut account.limits;
+        present.usd = higher(present.usd, limits.usd);
+        present.tokens = higher(present.tokens, limits.tokens);
+        present.calls = higher(present.calls, limits.calls);
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What may be spent.
+    pub fn limits(&self) -> Limits {
+        self.account().limits
+    }
+
+    /// What calls have cost so far.
+    pub fn spent(&self) -> Spend {
+        self.account().spent
+    }
+
+    /// What calls under way may cost at most.
+    pub fn held(&self) -> Spend {
+        self.account().held
+    }
+
+    /// The first budget, from here upward, that limits money.
+    pub(crate) fn money_limited(&self) -> Option<&Self> {
+        let parent = || self.0.parent.as_ref().and_then(Self::money_limited);
+        self.account().limits.usd.map(|_| self).or_else(parent)
+    }
+
+    fn admit(&self, amount: Spend) -> Result<(), BudgetError> {
+        let mut account = self.account();
+        account.check(&self.0.name, &amount)?;
+        if let Some(parent) = &self.0.parent {
+            parent.admit(amount)?;
+        }
+        account.held = account.held + amount;
+        Ok(())
+    }
+
+    fn settle(&self, held: Spend, actual: Spend) {
+        self.each_upward(|account| {
+            account.held = account.held.saturating_sub(held);
+            account.spent = account.spent + actual;
+        });
+    }
+
+    fn each_upward(&self, change: impl Fn(&mut Account)) {
+        let mut next = Some(self);
+        while let Some(budget) = next {
+            change(&mut budget.account());
+            next = budget.0.parent.as_ref();
+        }
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        // Every change is a few assignments of plain numbers that cannot panic
+        // halfway, so a poisoned account is still a whole one.
+        self.0
+            .account
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Account {
+            limits,
+            spent,
+            held,
+        } = *self.account();
+        let mut shown = f.debug_struct("Budget");
+        shown.field("name", &self.0.name).field("limits", &limits);
+        shown.field("spent", &spent).field("held", &held).finish()
+    }
+}
+
+impl Account {
+    fn check(&self, budget: &str, amount: &Spend) -> Result<(), BudgetError> {
+        let money = |usd: Usd| usd.nanos();
+        let usd = (
+            self.limits.usd.map(money),
+            money(self.spent.usd),
+            money(self.held.usd),
+            money(amount.usd),
+        );
+        let tokens = (
+            self.limits.tokens,
+            self.spent.tokens,
+            self.held.tokens,
+            amount.tokens,
+        );
+        let calls = (
+            self.limits.calls,
+            self.spent.calls,
+            self.held.calls,
+            amount.calls,
+        );
+        let units = [
+            (Unit::Usd, usd),
+            (Unit::Tokens, tokens),
+            (Unit::Calls, calls),
+        ];
+        for (unit, (limit, spent, held, needed)) in units {
+            let total = spent.saturating_add(held).saturating_add(needed);
+            if let Some(limit) = limit.filter(|limit| total > *limit) {
+                let budget = budget.to_owned();
+                return Err(BudgetError::Exhausted {
+                    budget,
+                    unit,
+                    limit,
+                    spent,
+                    held,
+                    needed,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The higher of two limits; an absent present limit is the highest there is.
+fn higher<T: Ord>(present: Option<T>, new: Option<T>) -> Option<T> {
+    match (present, new) {
+        (Some(present), Some(new)) => Some(present.max(new)),
+        (present, _) => present,
+    }
+}
+
+/// Money, tokens and a call held for one call.
+///
+/// Dropped without being settled, it is given back and nothing counts as spent.
+#[must_use = "a reservation that is dropped is given back"]
+#[derive(Debug)]
+pub struct Reservation {
+    // Empty once settled or recorded.
+    budget: Option<Budget>,
+    amount: Spend,
+}
+
+impl Reservation {
+    /// What is held.
+    pub fn amount(&self) -> Spend {
+        self.amount
+    }
+
+    /// The call is over and cost `actual`.
+    pub fn settle(mut self, actual: Spend) {
+        if let Some(budget) = self.budget.take() {
+            budget.settle(self.amount, actual);
+        }
+    }
+
+    /// Leaves the amount held and turns it into data, for an event;
+    /// `Budget::adopt` takes it up again.
+    pub fn record(mut self) -> Spend {
+        self.budget = None;
+        self.amount
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(budget) = self.budget.take() {
+            budget.settle(self.amount, Spend::default());
+        }
+    }
+}
+
+/// Why a call was not admitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// Its worst case does not fit: raise the limit, or wait if `would_fit_later`.
+    #[error(
+        "budget `{budget}` allows {}: {} spent, {} held by calls under way, and this call may take {}",
+        unit.show(*limit), unit.show(*spent), unit.show(*held), unit.show(*needed)
+    )]
+    Exhausted {
+        /// Which budget.
+        budget: String,
+        /// Which of its limits.
+        unit: Unit,
+        /// The limit.
+        limit: u64,
+        /// Spent of it.
+        spent: u64,
+        /// Held of it by calls under way.
+        held: u64,
+        /// What this call may take at most.
+        needed: u64,
+    },
+    /// Money is limited and the model's price is not known.
+    #[error("budget `{budget}` limits money, and the price of `{model}` is not known")]
+    PriceUnknown {
+        /// Which budget.
+        budget: String,
+        /// Which model.
+        model: String,
+    },
+}
+
+impl BudgetError {
+    /// Whether the call would fit if the calls under way cost nothing: then it
+    /// is worth waiting for them, since their worst case seldom happens.
+    pub fn would_fit_later(&self) -> bool {
+        match self {
+            Self::Exhausted {
+                limit,
+                spent,
+                needed,
+                ..
+            } => spent.saturating_add(*needed) <= *limit,
+            Self::PriceUnknown { .. } => false,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Exhausted {
+                unit,
+                spent,
+                held,
+                needed,
+                ..
+            } => {
+                let enough = spent.saturating_add(*held).saturating_add(*needed);
+                format!("raise the limit to at least {}", unit.show(enough))
+            }
+            Self::PriceUnknown { model, .. } => {
+                format!(
+                    "set a price for `{model}` in the configuration, or limit tokens instead of money"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    fn usd(dollars: f64) -> Usd {
+        Usd::from_dollars(dollars).unwrap()
+    }
+
+    fn call(dollars: f64) -> Spend {
+        Spend::one(100, Some(usd(dollars)))
+    }
+
+    fn money(dollars: f64) -> Limits {
+        Limits {
+            usd: Some(usd(dollars)),
+            ..Limits::default()
+        }
+    }
+
+    /// Many threads, each making calls as long as they are admitted; every call
+    /// costs what it reserved. Returns what was spent.
+    fn stampede(root: &Budget, threads: usize) -> Spend {
+        let admitted = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for i in 0..threads {
+                let budget = root.child(format!("agent {i}"), Limits::default());
+                let admitted = &admitted;
+                scope.spawn(move || {
+                    while let Ok(reservation) = budget.hold(call(0.01)) {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                        thread::yield_now();
+                        let amount = reservation.amount();
+                        reservation.settle(amount);
+                    }
+                });
+            }
+        });
+        assert_eq!(root.spent().calls, admitted.into_inner());
+        root.spent()
+    }
+
+    #[test]
+    fn concurrent_calls_fill_a_budget_to_the_edge_and_not_beyond() {
+        for threads in [20, 64] {
+            let by_money = Budget::new("run", money(1.0));
+            assert_eq!(stampede(&by_money, threads).usd, usd(1.0));
+            let by_calls = Budget::new(
+                "run",
+                Limits {
+                    calls: Some(333),
+                    ..Limits::default()
+                },
+            );
+            assert_eq!(stampede(&by_calls, threads).calls, 333);
+            let by_tokens = Budget::new(
+                "run",
+                Limits {
+                    tokens: Some(33_350),
+                    ..Limits::default()
+                },
+            );
+            assert_eq!(stampede(&by_tokens, threads).tokens, 33_300);
+            assert_eq!(by_tokens.held(), Spend::default());
+        }
+    }
+
+    #[test]
+    fn a_childs_call_is_held_against_every_budget_above() {
+        let session = Budget::new("session", money(1.0));
+        let run = session.child("run", money(5.0));
+        let held = run.hold(call(0.75)).unwrap();
+        assert_eq!(session.held().usd, usd(0.75));
+        let error = run
+            .child("agent", Limits::default())
+            .hold(call(0.5))
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("budget `session` allows $1.00: $0.00 spent"),
+            "{error}"
+        );
+        assert!(error.would_fit_later());
+        assert_eq!(
+            run.held().usd,
+            usd(0.75),
+            "a refused call leaves nothing held"
+        );
+        held.settle(call(0.25));
+        assert_eq!(
+            (session.spent().usd, session.held().usd),
+            (usd(0.25), Usd::ZERO)
+        );
+    }
+
+    #[test]
+    fn a_dropped_reservation_is_given_back() {
+        let budget = Budget::new("run", money(1.0));
+        drop(budget.hold(call(1.0)).unwrap());
+        assert_eq!(
+            (budget.spent(), budget.held()),
+            (Spend::default(), Spend::default())
+        );
+    }
+
+    #[test]
+    fn a_recorded_reservation_stays_held_until_it_is_adopted() {
+        let budget = Budget::new("run", money(1.0));
+        let recorded = budget.hold(call(0.6)).unwrap().record();
+        let text = serde_json::to_string(&recorded).unwrap();
+        assert_eq!(text, r#"{"usd":0.6,"tokens":100,"calls":1,"unpriced":0}"#);
+        assert!(budget.hold(call(0.6)).is_err());
+        budget
+            .adopt(serde_json::from_str(&text).unwrap())
+            .settle(call(0.1));
+        assert_eq!(budget.held(), Spend::default());
+        assert!(budget.hold(call(0.6)).is_ok());
+    }
+
+    #[test]
+    fn an_exhausted_budget_says_what_would_be_enough_and_can_be_raised() {
+        let budget = Budget::new(
+            "run",
+            Limits {
+                calls: Some(40),
+                ..Limits::default()
+            },
+        );
+        budget.restore(Spend {
+            calls: 40,
+            ..Spend::default()
+        });
+        let error = budget.hold(call(0.0)).unwrap_err();
+        assert!(!error.would_fit_later());
+        assert_eq!(error.hint(), "raise the limit to at least 41 model calls");
+        budget.raise(Limits {
+            calls: Some(20),
+            ..Limits::default()
+        });
+        assert_eq!(budget.limits().calls, Some(40), "raising never lowers");
+        budget.raise(Limits {
+            calls: Some(80),
+            ..Limits::default()
+        });
+        assert!(budget.hold(call(0.0)).is_ok());
+    }
+}
