@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::Workspace;
+use crate::cut::TEXT_CHARS_MAX;
+use crate::workspace::{PathError, Workspace};
 
 /// What a tool declares of itself. Permission, retry and resume follow from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,18 +93,31 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A success.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 
     /// A failure, said so that the model knows whether to retry or change course.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: true, ..Self::default() }
+        Self {
+            text: text.into(),
+            is_error: true,
+            ..Self::default()
+        }
     }
 
     /// Adds what a program can rely on.
     pub fn with_facts(mut self, facts: Value) -> Self {
         self.facts = facts;
         self
+    }
+}
+
+impl From<PathError> for ToolOutput {
+    fn from(error: PathError) -> Self {
+        Self::error(error.to_string())
     }
 }
 
@@ -138,5 +152,15 @@ pub trait Tool: Send + Sync {
     /// Whether an act that was begun, and whose end is not on record, happened.
     async fn probe(&self, _context: &ToolContext, _input: &Value, _evidence: &Value) -> ToolProbe {
         ToolProbe::Unknown
+    }
+
+    /// How long this call may run. Default: the context's timeout.
+    fn deadline(&self, context: &ToolContext, _input: &Value) -> Duration {
+        context.timeout
+    }
+
+    /// How much of an answer a model is told, in characters. Default: 30,000.
+    fn text_chars_max(&self) -> usize {
+        TEXT_CHARS_MAX
     }
 }
