@@ -1,7 +1,33 @@
 //! What an agent can do, and the fence around it.
+//!
+//! # Map
+//!
+//! - `tool`: what a tool is: a declaration, a preparation, an act and a probe
+//! - `toolbox`: the tools at hand, and the one path that every call takes
+//! - `workspace`: the files a tool may touch, reached by directory handle
+//! - `builtin`: one file per built-in tool
+//! - `process`: commands that end, together with everything they started
+//! - `cut`: long answers made short: head, tail and important lines
+//! - `schema`: a tool's schema from the type of its arguments
+//!
+//! # Invariants
+//!
+//! - Every call goes through [`Toolbox`]: nothing runs around it.
+//! - No file tool reads, writes, lists or searches outside of its [`Workspace`].
+//! - No process outlives the call that started it, nor Selvedge itself.
+//! - A failing tool answers; it does not raise an error.
+//! - This crate knows nothing of models or agents.
 
+mod builtin;
+mod cut;
+mod process;
+mod schema;
+#[cfg(test)]
+mod testing;
 mod tool;
+mod toolbox;
 mod workspace;
 
 pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
-pub use workspace::Workspace;
+pub use toolbox::{Checked, Toolbox};
+pub use workspace::{PathError, Workspace};

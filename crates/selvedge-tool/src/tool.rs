@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::Workspace;
+use crate::cut::TEXT_CHARS_MAX;
+use crate::workspace::{PathError, Workspace};
 
 /// What a tool declares of itself. Permission, retry and resume follow from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,12 @@ impl ToolOutput {
     }
 }
 
+impl From<PathError> for ToolOutput {
+    fn from(error: PathError) -> Self {
+        Self::error(error.to_string())
+    }
+}
+
 /// What a probe found; see `selvedge_runtime::Probe`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolProbe {
@@ -145,5 +152,15 @@ pub trait Tool: Send + Sync {
     /// Whether an act that was begun, and whose end is not on record, happened.
     async fn probe(&self, _context: &ToolContext, _input: &Value, _evidence: &Value) -> ToolProbe {
         ToolProbe::Unknown
+    }
+
+    /// How long this call may run. Default: the context's timeout.
+    fn deadline(&self, context: &ToolContext, _input: &Value) -> Duration {
+        context.timeout
+    }
+
+    /// How much of an answer a model is told, in characters. Default: 30,000.
+    fn text_chars_max(&self) -> usize {
+        TEXT_CHARS_MAX
     }
 }

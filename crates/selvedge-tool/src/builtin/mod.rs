@@ -1,0 +1,40 @@
+//! The built-in tools, a file each. A new one is a new file and one line in [`all`].
+
+mod ask_user;
+mod change;
+mod edit_file;
+mod finish;
+
+mod list_files;
+mod multi_edit;
+mod read_file;
+mod replace;
+
+mod search_files;
+mod write_file;
+
+use std::sync::Arc;
+
+use crate::tool::Tool;
+
+/// Every built-in tool.
+pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(ask_user::AskUser),
+        Arc::new(edit_file::EditFile),
+        Arc::new(finish::Finish),
+        Arc::new(list_files::ListFiles),
+        Arc::new(multi_edit::MultiEdit),
+        Arc::new(read_file::ReadFile),
+        Arc::new(search_files::SearchFiles),
+        Arc::new(write_file::WriteFile),
+    ]
+}
+
+/// Does file work where it may block. The runtime's own threads stay free.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

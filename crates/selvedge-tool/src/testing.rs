@@ -1,0 +1,104 @@
+//! A workspace with tools in it, for the tests beside the code.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
+
+/// A scratch directory `app`, and the built-in tools to use in it.
+pub(crate) struct World {
+    scratch: tempfile::TempDir,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) context: ToolContext,
+}
+
+/// Results by name.
+#[derive(Default)]
+pub(crate) struct Results(pub(crate) BTreeMap<&'static str, Arc<str>>);
+
+#[async_trait]
+impl ResultStore for Results {
+    async fn result(&self, name: &str) -> Option<Arc<str>> {
+        self.0.get(name).cloned()
+    }
+}
+
+impl World {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().join("app");
+        std::fs::create_dir(&root).unwrap();
+        let context = ToolContext {
+            workspace: Arc::new(Workspace::open(&root).unwrap()),
+            cancel: CancellationToken::new(),
+            output: Arc::new(|_| {}),
+            timeout: Duration::from_secs(60),
+            results: Arc::new(Results::default()),
+        };
+        let world = Self {
+            scratch,
+            toolbox: Toolbox::core(),
+            context,
+        };
+        for (path, content) in files {
+            world.write(path, content);
+        }
+        world
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.context.workspace.root()
+    }
+
+    /// Beside the workspace: what no tool may reach.
+    pub(crate) fn outside(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    pub(crate) fn check(&self, name: &str, arguments: &str) -> Result<Checked, ToolOutput> {
+        self.toolbox.check(name, arguments)
+    }
+
+    /// Checks and prepares a call that is expected to be fine so far.
+    pub(crate) async fn prepare(&self, name: &str, input: Value) -> (Checked, Value) {
+        let checked = self.check(name, &input.to_string()).unwrap();
+        let evidence = self.toolbox.prepare(&self.context, &checked).await.unwrap();
+        (checked, evidence)
+    }
+
+    pub(crate) async fn run(&self, checked: &Checked, evidence: &Value) -> ToolOutput {
+        self.toolbox.run(&self.context, checked, evidence).await
+    }
+
+    pub(crate) async fn probe(&self, checked: &Checked, evidence: &Value) -> ToolProbe {
+        self.toolbox.probe(&self.context, checked, evidence).await
+    }
+
+    /// The whole path of a call.
+    pub(crate) async fn call(&self, name: &str, input: Value) -> ToolOutput {
+        let checked = match self.check(name, &input.to_string()) {
+            Ok(checked) => checked,
+            Err(output) => return output,
+        };
+        match self.toolbox.prepare(&self.context, &checked).await {
+            Ok(evidence) => self.run(&checked, &evidence).await,
+            Err(output) => output,
+        }
+    }
+}

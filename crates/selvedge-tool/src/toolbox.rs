@@ -1,0 +1,471 @@
+//! The tools at hand, and the one path that every call takes.
+//!
+//! Find the tool, parse its arguments, check them against its schema; then prepare,
+//! run with a deadline, and cut the answer to size. Nothing runs around it, so what
+//! is decided here (limits now; policy, credentials and the sandbox as they come)
+//! is decided for every tool.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::builtin;
+use crate::cut::cut;
+use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
+
+// A tool that was told to stop has this long to say what it did. The staged kill of
+// a command takes four seconds of it.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+// More complaints than this do not help to correct a call.
+const SCHEMA_ERRORS_MAX: usize = 5;
+
+/// A list of tools, called by name.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: BTreeMap<String, Arc<Entry>>,
+}
+
+/// A call whose tool exists and whose arguments fit: what a policy judges.
+#[derive(Clone)]
+pub struct Checked {
+    entry: Arc<Entry>,
+    input: Value,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    spec: ToolSpec,
+    validator: Result<Validator, String>,
+}
+
+impl Toolbox {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All built-in tools.
+    pub fn core() -> Self {
+        builtin::all().into_iter().fold(Self::new(), Self::with)
+    }
+
+    /// Adds a tool. One of the same name is replaced.
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
+        let spec = tool.spec();
+        let validator = jsonschema::validator_for(&spec.schema).map_err(|error| error.to_string());
+        let name = spec.name.clone();
+        let entry = Entry {
+            tool,
+            spec,
+            validator,
+        };
+        self.tools.insert(name, Arc::new(entry));
+        self
+    }
+
+    /// Keeps only the tools that `keep` answers true for: how a role gets fewer.
+    pub fn only(mut self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
+        self.tools.retain(|_, entry| keep(&entry.spec));
+        self
+    }
+
+    /// What the tools declare, by name.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools
+            .values()
+            .map(|entry| entry.spec.clone())
+            .collect()
+    }
+
+    /// What one tool declares.
+    pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
+        self.tools.get(name).map(|entry| &entry.spec)
+    }
+
+    /// Finds the tool and checks the arguments, given as the model wrote them. Pure:
+    /// the same call always gets the same answer.
+    pub fn check(&self, name: &str, arguments: &str) -> Result<Checked, ToolOutput> {
+        let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
+        let input = parse(name, arguments)?;
+        let validator = entry.validator.as_ref().map_err(|error| {
+            ToolOutput::error(format!(
+                "tool `{name}` cannot be called: its own schema is invalid ({error}); use another tool"
+            ))
+        })?;
+        let complaints: Vec<String> = validator
+            .iter_errors(&input)
+            .take(SCHEMA_ERRORS_MAX)
+            .map(|error| match error.instance_path().as_str() {
+                "" => format!("- {error}"),
+                field => format!("- at `{field}`: {error}"),
+            })
+            .collect();
+        if !complaints.is_empty() {
+            return Err(ToolOutput::error(format!(
+                "the arguments of `{name}` do not fit its schema; correct them and call again:\n{}",
+                complaints.join("\n")
+            )));
+        }
+        Ok(Checked {
+            entry: Arc::clone(entry),
+            input,
+        })
+    }
+
+    /// What must be on record before the act; an error means that it is not begun.
+    pub async fn prepare(&self, ctx: &ToolContext, call: &Checked) -> Result<Value, ToolOutput> {
+        let tool = &call.entry.tool;
+        tool.prepare(ctx, &call.input)
+            .await
+            .map_err(|output| cut(output, tool.text_chars_max()))
+    }
+
+    /// The act, within its deadline, its answer cut to size.
+    pub async fn run(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
+        let tool = &call.entry.tool;
+        let output = match ctx.cancel.is_cancelled() {
+            true => not_begun(call.name()),
+            false => run_with_deadline(ctx, call, evidence).await,
+        };
+        cut(output, tool.text_chars_max())
+    }
+
+    /// Whether an act happened whose end is not on record.
+    pub async fn probe(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolProbe {
+        let tool = &call.entry.tool;
+        match tool.probe(ctx, &call.input, evidence).await {
+            ToolProbe::Happened(output) => ToolProbe::Happened(cut(output, tool.text_chars_max())),
+            other => other,
+        }
+    }
+
+    fn unknown(&self, name: &str) -> ToolOutput {
+        let wanted = name.to_lowercase();
+        let mut near: Vec<(f64, &str)> = self
+            .tools
+            .keys()
+            .map(|known| (strsim::jaro_winkler(&wanted, known), known.as_str()))
+            .filter(|(nearness, _)| *nearness > 0.7)
+            .collect();
+        near.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let names: Vec<String> = match near.is_empty() {
+            true => self.tools.keys().map(|name| format!("`{name}`")).collect(),
+            false => near
+                .iter()
+                .take(3)
+                .map(|(_, name)| format!("`{name}`"))
+                .collect(),
+        };
+        let words = if near.is_empty() {
+            "the tools are"
+        } else {
+            "did you mean"
+        };
+        ToolOutput::error(format!(
+            "there is no tool `{}`; {words} {}",
+            name.escape_debug(),
+            names.join(", ")
+        ))
+    }
+}
+
+impl Checked {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.entry.spec.name
+    }
+
+    /// What the tool declares.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.entry.spec
+    }
+
+    /// The arguments. They fit the schema.
+    pub fn input(&self) -> &Value {
+        &self.input
+    }
+}
+
+impl std::fmt::Debug for Checked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checked")
+            .field("name", &self.name())
+            .field("input", &self.input)
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+fn parse(name: &str, arguments: &str) -> Result<Value, ToolOutput> {
+    // Some models send nothing at all for a call without arguments.
+    if arguments.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_str(arguments).map_err(|error| {
+        let line = arguments
+            .lines()
+            .nth(error.line().saturating_sub(1))
+            .unwrap_or("");
+        let before: String = line.chars().take(error.column()).collect();
+        let skip = before.chars().count().saturating_sub(40);
+        let near: String = before.chars().skip(skip).collect();
+        ToolOutput::error(format!(
+            "the arguments of `{name}` are not valid JSON: {error}, just after `{near}`; \
+             send one complete JSON object"
+        ))
+    })
+}
+
+/// Runs a tool. When it is cancelled or out of time it is told so through its own
+/// token, and has a moment to answer with what there is.
+async fn run_with_deadline(ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
+    let tool = &call.entry.tool;
+    let deadline = tool.deadline(ctx, &call.input);
+    let inner = ToolContext {
+        cancel: ctx.cancel.child_token(),
+        ..ctx.clone()
+    };
+    let act = tool.run(&inner, &call.input, evidence);
+    tokio::pin!(act);
+    let timed_out = tokio::select! {
+        biased;
+        output = &mut act => return output,
+        () = ctx.cancel.cancelled() => false,
+        () = tokio::time::sleep(deadline) => true,
+    };
+    inner.cancel.cancel();
+    let reason = match timed_out {
+        true => format!("stopped after {} s, its deadline", deadline.as_secs_f64()),
+        false => "cancelled".into(),
+    };
+    match tokio::time::timeout(STOP_GRACE, act).await {
+        Ok(mut output) if timed_out && output.interrupted => {
+            output
+                .text
+                .push_str(&format!("\n[`{}` was {reason}]", call.name()));
+            output.interrupted = false;
+            output.is_error = true;
+            output
+        }
+        Ok(output) => output,
+        Err(_) => ToolOutput {
+            interrupted: !timed_out,
+            ..ToolOutput::error(format!(
+                "`{}` was {reason} and did not answer: what it began may or may not have happened; \
+                 look before you repeat it",
+                call.name()
+            ))
+        },
+    }
+}
+
+fn not_begun(name: &str) -> ToolOutput {
+    ToolOutput {
+        interrupted: true,
+        ..ToolOutput::error(format!(
+            "`{name}` was cancelled before it began; nothing was done"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::World;
+    use crate::tool;
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    /// Sleeps; when told to stop, answers or does not.
+    struct Slow {
+        answers: bool,
+    }
+
+    #[async_trait]
+    impl Tool for Slow {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec {
+                name: "slow".into(),
+                description: String::new(),
+                schema: json!({"type": "object"}),
+                world: tool::World::Reads,
+            }
+        }
+
+        async fn run(&self, context: &ToolContext, _: &Value, _: &Value) -> ToolOutput {
+            context.cancel.cancelled().await;
+            if !self.answers {
+                std::future::pending::<()>().await;
+            }
+            ToolOutput {
+                interrupted: true,
+                ..ToolOutput::ok("half of it")
+            }
+        }
+    }
+
+    fn check(name: &str, arguments: &str, expected: &[&str]) {
+        let refused = Toolbox::core().check(name, arguments).unwrap_err();
+        assert!(refused.is_error);
+        for expected in expected {
+            assert!(
+                refused.text.contains(expected),
+                "{expected}: {}",
+                refused.text
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_is_answered_with_the_nearest_names() {
+        check(
+            "readfile",
+            "{}",
+            &["no tool `readfile`", "did you mean `read_file`"],
+        );
+        check("Bash", "{}", &["the tools are `ask_user`"]);
+    }
+
+    #[test]
+    fn malformed_arguments_are_answered_with_the_place() {
+        check(
+            "read_file",
+            r#"{"path": "a" "offset": 1}"#,
+            &[
+                "not valid JSON",
+                "line 1 column 14",
+                r#"just after `{"path": "a" "`"#,
+            ],
+        );
+        check("read_file", r#"{"path": "a"#, &["not valid JSON", "EOF"]);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_answered_with_the_field() {
+        check("read_file", "", &["\"path\" is a required property"]);
+        check("read_file", "[]", &["is not of type \"object\""]);
+        check(
+            "read_file",
+            r#"{"path": "a", "offset": "1"}"#,
+            &["at `/offset`"],
+        );
+        check(
+            "read_file",
+            r#"{"path": "a", "lines": 3}"#,
+            &["'lines' was unexpected"],
+        );
+        check(
+            "multi_edit",
+            r#"{"edits": [{"path": "a", "old": "b"}]}"#,
+            &["at `/edits/0`", "\"new\""],
+        );
+    }
+
+    #[test]
+    fn a_schema_is_small_and_self_contained() {
+        for spec in Toolbox::core().specs() {
+            let schema = spec.schema.to_string();
+            assert_eq!(spec.schema["type"], "object", "{schema}");
+            for word in ["$ref", "$schema", "$defs", "title", "uint"] {
+                assert!(
+                    !schema.contains(word),
+                    "{word} in the schema of {}: {schema}",
+                    spec.name
+                );
+            }
+            assert!(schema.len() < 1_200, "{}: {}", spec.name, schema.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_integer_that_is_only_a_schema_integer_is_refused_politely() {
+        let world = World::new(&[("a", "x")]);
+        for offset in [json!(1.0), json!(1e30)] {
+            let output = world
+                .call("read_file", json!({"path": "a", "offset": offset}))
+                .await;
+            assert!(output.is_error, "{}", output.text);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_past_its_deadline_is_told_to_stop_and_its_answer_kept() {
+        let mut world = World::new(&[]);
+        world.toolbox = Toolbox::new().with(Arc::new(Slow { answers: true }));
+        let output = world.call("slow", json!({})).await;
+        assert_eq!(
+            output.text,
+            "half of it\n[`slow` was stopped after 60 s, its deadline]"
+        );
+        assert!(output.is_error && !output.interrupted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_does_not_stop_is_left_behind() {
+        let mut world = World::new(&[]);
+        world.toolbox = Toolbox::new().with(Arc::new(Slow { answers: false }));
+        let output = world.call("slow", json!({})).await;
+        assert!(
+            output.text.contains("may or may not have happened"),
+            "{}",
+            output.text
+        );
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_does_not_begin() {
+        let world = World::new(&[]);
+        world.context.cancel.cancel();
+        let output = world
+            .call("write_file", json!({"path": "a", "content": ""}))
+            .await;
+        assert!(
+            output.interrupted && output.text.contains("before it began"),
+            "{}",
+            output.text
+        );
+        assert!(!world.root().join("a").exists());
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_cut_and_kept_whole() {
+        let world = World::new(&[("a", &"x hit y\n".repeat(90))]);
+        for n in 0..5 {
+            world.write(
+                &format!("{n}"),
+                &format!("{}\n", "hit ".repeat(200)).repeat(100),
+            );
+        }
+        let output = world.call("search_files", json!({"pattern": "hit"})).await;
+        assert!(
+            output.text.chars().count() < 31_000,
+            "{}",
+            output.text.len()
+        );
+        assert!(output.whole.unwrap().len() > 100_000);
+    }
+
+    #[tokio::test]
+    async fn what_the_agent_handles_is_not_run_here() {
+        let world = World::new(&[]);
+        for (name, input) in [
+            (
+                "ask_user",
+                json!({"question": "which?", "options": ["a", "b"]}),
+            ),
+            ("finish", json!({"summary": "done", "outcome": "failed"})),
+        ] {
+            let output = world.call(name, input).await;
+            assert!(output.is_error && output.text.contains("handled by the agent"));
+        }
+    }
+}

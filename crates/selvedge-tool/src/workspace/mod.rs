@@ -1,0 +1,147 @@
+//! The files a tool may touch: a directory handle, and paths below it.
+//!
+//! A path is resolved from the handle, component by component, by the kernel.
+//! No string comparison decides what is inside. Symlinks are resolved once, by
+//! `cap-std`, which never leaves the handle; what comes out has no symlink in it
+//! and is then opened without following any, so that a directory swapped for a
+//! symlink in between leads to an error and never to another place.
+
+mod path;
+mod place;
+mod walk;
+
+pub use path::PathError;
+pub(crate) use place::{FILE_BYTES_MAX, Place};
+pub(crate) use walk::Walk;
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags, openat};
+
+/// A directory that tools work in.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    dir: Dir,
+}
+
+impl Workspace {
+    /// Opens a directory as a workspace.
+    pub fn open(root: &Path) -> std::io::Result<Self> {
+        let root = root.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
+        Ok(Self { root, dir })
+    }
+
+    /// Where it is, for commands and messages. Files go through `dir`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The handle that files are reached by.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Where a path leads, symlinks resolved: relative to the root, and empty for
+    /// the root itself. It must exist.
+    pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, PathError> {
+        let relative = path::relative(&self.root, text)?;
+        self.canonical(&relative)
+            .map_err(|source| PathError::from_io(text, source))
+    }
+
+    /// Where a file would be written: like [`Self::existing`], but the end of the
+    /// path may be missing. Nothing is created.
+    pub(crate) fn destination(&self, text: &str) -> Result<PathBuf, PathError> {
+        let relative = path::relative(&self.root, text)?;
+        let mut known = relative.as_path();
+        let mut missing = Vec::new();
+        let mut place = loop {
+            match self.canonical(known) {
+                Ok(place) => break place,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let (Some(name), Some(parent)) = (known.file_name(), known.parent()) else {
+                        return Err(PathError::from_io(text, error));
+                    };
+                    missing.push(name);
+                    known = parent;
+                }
+                Err(error) => return Err(PathError::from_io(text, error)),
+            }
+        };
+        // Missing, yet there: only a symlink that leads nowhere is both.
+        if let Some(name) = missing.last()
+            && self.dir.symlink_metadata(place.join(name)).is_ok()
+        {
+            return Err(PathError::Malformed {
+                path: text.into(),
+                reason: "it is a symlink that leads nowhere",
+            });
+        }
+        place.extend(missing.into_iter().rev());
+        path::refuse_git(text, &place)?;
+        Ok(place)
+    }
+
+    /// Opens a regular file for reading, without ever waiting for a writer.
+    pub(crate) fn open_file(&self, text: &str) -> Result<(File, PathBuf), PathError> {
+        let place = self.existing(text)?;
+        let file = self
+            .open_at(&place)
+            .map_err(|source| PathError::from_io(text, source))?;
+        place::regular(text, &file)?;
+        Ok((file, place))
+    }
+
+    /// Opens a directory, which [`Self::existing`] has resolved.
+    pub(crate) fn open_dir(&self, place: &Path) -> io::Result<OwnedFd> {
+        // The workspace's own handle only resolves paths; reading a directory, or
+        // syncing one, takes a handle that is open for it.
+        let mut handle = openat(&self.dir, ".", DIRECTORY, Mode::empty())?;
+        for name in place.components() {
+            handle = openat(&handle, plain(name)?, DIRECTORY, Mode::empty())?;
+        }
+        Ok(handle)
+    }
+
+    /// Opens what is at a resolved place, whatever it is, for reading.
+    pub(crate) fn open_at(&self, place: &Path) -> io::Result<File> {
+        let Some(name) = place.file_name() else {
+            return Ok(File::from(self.open_dir(place)?));
+        };
+        let parent = self.open_dir(place.parent().unwrap_or(Path::new("")))?;
+        // Without NONBLOCK the opening of a FIFO waits until somebody writes.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(File::from(openat(&parent, name, flags, Mode::empty())?))
+    }
+
+    fn canonical(&self, relative: &Path) -> io::Result<PathBuf> {
+        if relative.as_os_str().is_empty() {
+            return Ok(PathBuf::new());
+        }
+        let place = self.dir.canonicalize(relative)?;
+        Ok(place
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect())
+    }
+}
+
+/// How a directory on the way is opened: a symlink there is an error.
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+fn plain(part: Component<'_>) -> io::Result<&std::ffi::OsStr> {
+    match part {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::from(ErrorKind::InvalidInput)),
+    }
+}
