@@ -28,7 +28,14 @@ struct Story {
 /// Opens the journal of the stories; a checkpoint comes every few rows.
 fn open(disk: &SimDisk, synchronous: Synchronous) -> rusqlite::Result<Connection> {
     let db = disk.open("journal.db")?;
-    db.pragma_update(None, "journal_mode", "wal")?;
+    // SQLite answers `wal` before it commits the change. Only a statement that
+    // is stepped to its end reports that the commit failed and the old mode
+    // remains, in which `full` may lose the last row.
+    let modes = db
+        .prepare("pragma journal_mode = wal")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    assert_eq!(modes, ["wal"]);
     let level = match synchronous {
         Synchronous::Normal => "normal",
         Synchronous::Full => "full",
