@@ -3,6 +3,7 @@
 //! # Map
 //!
 //! - `disk`: a disk that SQLite writes to, that can fail, crash and forget
+//! - `sim`: a whole world on that disk, from one seed
 //!
 //! # Invariants
 //!
@@ -10,8 +11,10 @@
 //! - Nothing here reads the clock or the randomness of the machine.
 
 mod disk;
+mod sim;
 
 pub use disk::{
     Counters, CrashKind, CrashPlan, DiskImage, DiskOptions, Fault, FaultEffect, FaultError,
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
+pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

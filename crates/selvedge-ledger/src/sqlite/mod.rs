@@ -41,6 +41,10 @@ pub struct SqliteOptions {
     pub sync: bool,
     /// The SQLite VFS to use; `None` for the operating system's files.
     pub vfs: Option<String>,
+    /// Pages of write-ahead log after which it is folded into the file.
+    /// Default: 4000, which is 16 MB: rare enough not to be felt, small enough
+    /// to be read quickly when opening.
+    pub checkpoint_pages: u32,
     /// How to read events of older versions.
     pub upcasts: Upcasts,
 }
@@ -62,6 +66,7 @@ impl SqliteOptions {
             mode: Mode::Threaded,
             sync: true,
             vfs: None,
+            checkpoint_pages: 4000,
             upcasts: Upcasts::default(),
         }
     }
