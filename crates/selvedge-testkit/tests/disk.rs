@@ -401,16 +401,9 @@ fn connections_on_many_threads_append_every_row_once() {
         for worker in 0..4 {
             let disk = &disk;
             scope.spawn(move || {
-                let db = open(disk, Synchronous::Full).unwrap();
-                db.busy_timeout(std::time::Duration::from_secs(1)).unwrap();
-                for n in 0..100 {
-                    // Virtual sleep passes at once, so a wait may run out.
-                    while let Err(error) =
-                        db.execute("insert into t values (?)", [worker * 100 + n])
-                    {
-                        assert_eq!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
-                        std::thread::yield_now();
-                    }
+                let db = patiently(|| open(disk, Synchronous::Full));
+                for n in worker * 100..(worker + 1) * 100 {
+                    patiently(|| db.execute("insert into t values (?)", [n]));
                 }
             });
         }
@@ -420,6 +413,23 @@ fn connections_on_many_threads_append_every_row_once() {
         .query_row("select count(*) from t", [], |row| row.get(0))
         .unwrap();
     assert_eq!(count, 400);
+}
+
+/// Tries again while another thread is in the way.
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> T {
+    loop {
+        match attempt() {
+            Ok(value) => return value,
+            Err(error) => assert!(
+                matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseBusy | ErrorCode::FileLockingProtocolFailed)
+                ),
+                "{error}"
+            ),
+        }
+        std::thread::yield_now();
+    }
 }
 
 #[test]
