@@ -185,8 +185,11 @@ unsafe extern "C" fn open(
             Ok(handle) => handle,
             Err(refusal) => return refusal,
         };
-        Arc::increment_strong_count(ptr::from_ref(vfs));
-        SimFile::fill(file, Arc::from_raw(ptr::from_ref(vfs)), handle);
+        // The pointer that came from `Arc::as_ptr` reaches the counts as well,
+        // which one made from the reference would not.
+        let owner = (*raw).pAppData.cast_const().cast::<SimVfs>();
+        Arc::increment_strong_count(owner);
+        SimFile::fill(file, Arc::from_raw(owner), handle);
         if !flags_out.is_null() {
             *flags_out = flags;
         }
