@@ -17,8 +17,8 @@ use crate::cut::cut;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
 
 // A tool that was told to stop has this long to say what it did. The staged kill of
-// a command takes four seconds of it.
-const STOP_GRACE: Duration = Duration::from_secs(10);
+// a command takes up to eleven seconds of it.
+const STOP_GRACE: Duration = Duration::from_secs(15);
 
 // More complaints than this do not help to correct a call.
 const SCHEMA_ERRORS_MAX: usize = 5;

@@ -235,7 +235,7 @@ mod tests {
                     );
                 }
             });
-            for _ in 0..10_000 {
+            for _ in 0..100_000 {
                 match write(&workspace, "a/secret", "overwritten") {
                     Ok(()) => written += 1,
                     Err(_) => refused += 1,
