@@ -289,6 +289,10 @@ impl<'d, C: Call> Run<'d, C> {
         id: &EffectId,
         call: C,
     ) -> Result<Option<BoxFuture<'d, Landed<C>>>, DriveError> {
+        // A call may be about what was just recorded, and must find it.
+        if self.pen.holds_blobs() {
+            self.flush().await?;
+        }
         let attempt = self.book.next_attempt(id);
         let scene = self.scene(id, attempt);
         let evidence = match self.driver.performer.prepare(&scene, &call).await {

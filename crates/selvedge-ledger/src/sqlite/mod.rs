@@ -4,6 +4,7 @@
 //! into one transaction and one sync, so a thousand sessions cost little more
 //! than one. Readers have their own connection and do not block it.
 
+mod cache;
 mod notify;
 mod read;
 mod schema;
@@ -25,6 +26,7 @@ use crate::stream::{
 use crate::upcast::Upcasts;
 use crate::verify::VerifyReport;
 
+use cache::BlobCache;
 use notify::Subscribers;
 use read::Reader;
 use store::{Job, Store};
@@ -82,6 +84,7 @@ struct Shared {
     // Reads are short and come from the file cache: one connection, taken in
     // turn, has been faster than a pool up to a thousand sessions.
     reader: Mutex<Reader>,
+    blobs: Mutex<BlobCache>,
     subscribers: Arc<Subscribers>,
 }
 
@@ -100,6 +103,7 @@ impl SqliteLedger {
             path,
             writer,
             reader,
+            blobs: Mutex::default(),
             subscribers,
         })))
     }
@@ -107,6 +111,10 @@ impl SqliteLedger {
     /// Where it is.
     pub fn path(&self) -> &str {
         &self.0.path
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, BlobCache> {
+        self.0.blobs.lock().expect("no panic under this lock")
     }
 
     fn reading<T>(
@@ -156,7 +164,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn blob(&self, id: BlobId) -> Result<Arc<str>, LedgerError> {
-        self.reading(|r| r.blob(id))
+        if let Some(content) = self.cache().get(id) {
+            return Ok(content);
+        }
+        let content = self.reading(|r| r.blob(id))?;
+        self.cache().put(id, content.clone());
+        Ok(content)
     }
 
     async fn admit(&self, to: &StreamId, letter: Letter) -> Result<Receipt, LedgerError> {

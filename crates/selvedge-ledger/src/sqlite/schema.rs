@@ -121,7 +121,7 @@ fn set_up(
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "cache_size", -4096)?;
     if writer {
-        connection.query_row("pragma journal_mode=wal", [], |_| Ok(()))?;
+        use_write_ahead_log(connection)?;
         connection.pragma_update(
             None,
             "synchronous",
@@ -132,6 +132,24 @@ fn set_up(
         connection.pragma_update(None, "query_only", true)?;
     }
     Ok(())
+}
+
+/// SQLite answers before it commits the change, so the statement must be run to
+/// its end: a failure there would otherwise leave the slower mode unnoticed.
+fn use_write_ahead_log(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let mut statement = connection.prepare("pragma journal_mode=wal")?;
+    let mut rows = statement.query([])?;
+    let mut mode = String::new();
+    while let Some(row) = rows.next()? {
+        mode = row.get(0)?;
+    }
+    if mode == "wal" {
+        return Ok(());
+    }
+    Err(rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+        Some(format!("its file system allows no write-ahead log (mode `{mode}`)")),
+    ))
 }
 
 fn migrate(connection: &Connection, path: &Path) -> Result<(), LedgerError> {

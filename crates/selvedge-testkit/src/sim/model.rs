@@ -48,11 +48,8 @@ impl Provider for SimModel {
     }
 
     fn price(&self, _model: &str) -> Option<Price> {
-        Some(Price::per_million(
-            Usd::from_dollars(3.0)?,
-            None,
-            Usd::from_dollars(15.0)?,
-        ))
+        let (input, output) = (Usd::from_dollars(3.0)?, Usd::from_dollars(15.0)?);
+        Some(Price { input, cached: None, cache_written: None, output, long: None })
     }
 }
 
@@ -91,7 +88,7 @@ impl SimModel {
             stop = Stop::Tools;
         }
         let message = Message { role: Role::Assistant, parts };
-        let usage = Usage { input: 100, cached: 0, output: 50, reasoning: 0 };
+        let usage = Usage { input: 100, output: 50, ..Usage::default() };
         Response { message, stop, usage, model: request.model.clone() }
     }
 

@@ -78,11 +78,11 @@ pub struct Report {
 
 /// Runs a world to its end. An error names the seed and the broken invariant.
 pub fn simulate(scenario: &Scenario) -> Result<Report, Broken> {
-    World::new(scenario).run().map_err(|Broken(why)| Broken(format!("{scenario:?}: {why}")))
+    Universe::new(scenario).run().map_err(|Broken(why)| Broken(format!("{scenario:?}: {why}")))
 }
 
 /// What survives a crash.
-struct World<'a> {
+struct Universe<'a> {
     scenario: &'a Scenario,
     swarm: Swarm,
     dice: Dice,
@@ -133,11 +133,11 @@ impl Swarm {
 /// How a life ended.
 enum End {
     Rest(Rest),
-    Refused(LedgerError),
+    Refused,
     Killed,
 }
 
-impl<'a> World<'a> {
+impl<'a> Universe<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let disk = SimDisk::new(scenario.seed);
         if let Faults::CrashAt(plan) = scenario.faults {
@@ -176,12 +176,13 @@ impl<'a> World<'a> {
             let end = runtime.block_on(self.life());
             // Everything of that process is gone before the next begins.
             drop(runtime);
-            match end? {
+            let end = end?; if std::env::var("SELVEDGE_SIM_TRACE").is_ok() { eprintln!("life {}: {}", self.lives, match &end { End::Rest(r) => format!("{r:?}"), End::Refused => "refused".into(), End::Killed => "killed".into() }); }
+            match end {
                 End::Rest(Rest::Ended(ending)) => {
                     return self.finish(ending.status == selvedge_runtime::Status::Done);
                 }
                 End::Rest(_) => {}
-                End::Refused(_) => self.hit("ledger refused"),
+                End::Refused => self.hit("ledger refused"),
                 End::Killed => {}
             }
             if self.lives == 1 {
@@ -216,7 +217,7 @@ impl<'a> World<'a> {
         let notes = self.notes.lock().expect("one thread").clone();
         let effects = self.effects.lock().expect("one thread").clone();
         let mut counts = self.counts.lock().expect("one thread");
-        futures::executor::block_on(check(
+        block_on(check(
             &ledger,
             &session(),
             &notes,
@@ -307,7 +308,7 @@ impl<'a> World<'a> {
     async fn drive(&self, clock: Arc<SimClock>) -> Result<End, Broken> {
         let inner = match self.open() {
             Ok(inner) => inner,
-            Err(error) => return Ok(End::Refused(error)),
+            Err(_) => return Ok(End::Refused),
         };
         let checked = {
             let notes = self.notes.lock().expect("one thread").clone();
@@ -351,11 +352,10 @@ impl<'a> World<'a> {
     }
 
     fn refused(&self, error: DriveError) -> Result<End, Broken> {
+        use LedgerError::{Full, Unavailable, Unusable};
         match error {
-            DriveError::Ledger(error @ (LedgerError::Full { .. } | LedgerError::Unavailable { .. } | LedgerError::Unusable { .. })) => {
-                Ok(End::Refused(error))
-            }
-            other if self.disk.is_dead() => Ok(End::Refused(LedgerError::Unavailable { why: other.to_string() })),
+            DriveError::Ledger(Full { .. } | Unavailable { .. } | Unusable { .. }) => Ok(End::Refused),
+            _ if self.disk.is_dead() => Ok(End::Refused),
             other => Err(Broken(other.to_string())),
         }
     }
@@ -504,6 +504,12 @@ impl<'a> World<'a> {
             ..helper
         }
     }
+}
+
+/// Runs a future that never has to wait.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime without I/O needs nothing").block_on(future)
 }
 
 fn session() -> StreamId {
