@@ -53,7 +53,6 @@ pub(super) async fn check(
     session: &StreamId,
     notes: &Acknowledged,
     effects: &BTreeMap<String, u32>,
-    power_lost: bool,
     counts: &mut Counts,
 ) -> Result<Digest, Broken> {
     let broken = |e: LedgerError| Broken(e.to_string());
@@ -61,12 +60,11 @@ pub(super) async fn check(
     let report = ledger.verify(None).await.map_err(broken)?;
     ensure!(report.damage.is_empty(), "damage: {:?}", report.damage);
     // Acknowledged is durable.
-    let kept = if power_lost { notes.synced } else { notes.heads.len() };
     let mut events: BTreeMap<StreamId, Vec<Event>> = BTreeMap::new();
     for info in ledger.streams(StreamFilter::Session(session.clone())).await.map_err(broken)? {
         events.insert(info.id.clone(), ledger.read(&info.id, 0).await.map_err(broken)?);
     }
-    for (stream, seq, hash) in &notes.heads[..kept] {
+    for (stream, seq, hash) in &notes.heads {
         let stored = events.get(stream).and_then(|e| e.get(*seq as usize - 1));
         ensure!(
             stored.is_some_and(|e| e.hash == *hash),

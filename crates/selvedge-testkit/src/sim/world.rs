@@ -92,7 +92,8 @@ struct Universe<'a> {
     counts: Arc<Mutex<Counts>>,
     elapsed: i64,
     lives: u32,
-    power_lost: bool,
+    /// What the next crash takes away.
+    crash: CrashKind,
     first_appends: Vec<(u64, u64)>,
 }
 
@@ -140,8 +141,10 @@ enum End {
 impl<'a> Universe<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let disk = SimDisk::new(scenario.seed);
+        let mut crash = CrashKind::ProcessKill;
         if let Faults::CrashAt(plan) = scenario.faults {
             disk.arm(plan);
+            crash = plan.kind;
         }
         Self {
             scenario,
@@ -153,7 +156,7 @@ impl<'a> Universe<'a> {
             counts: Arc::default(),
             elapsed: 0,
             lives: 0,
-            power_lost: false,
+            crash,
             first_appends: Vec::new(),
         }
     }
@@ -188,10 +191,22 @@ impl<'a> Universe<'a> {
             if self.lives == 1 {
                 self.first_appends = self.notes.lock().expect("one thread").appends.clone();
             }
-            if self.disk.is_dead() {
-                self.disk.restart();
-            }
+            self.restart();
             self.disk.heal();
+        }
+    }
+
+    /// A new process after a crash, if there was one.
+    fn restart(&mut self) {
+        if !self.disk.is_dead() {
+            return;
+        }
+        self.disk.restart();
+        if self.crash == CrashKind::PowerLoss {
+            // What was acknowledged before it was synced may be gone.
+            let mut notes = self.notes.lock().expect("one thread");
+            let synced = notes.synced;
+            notes.heads.truncate(synced);
         }
     }
 
@@ -199,6 +214,10 @@ impl<'a> Universe<'a> {
         if self.lives == 1 {
             self.first_appends = self.notes.lock().expect("one thread").appends.clone();
         }
+        // The last process may have died while it closed its files.
+        self.restart();
+        self.disk.disarm();
+        self.disk.heal();
         let digest = self.inspect()?;
         let counts = self.counts.lock().expect("one thread").clone();
         Ok(Report {
@@ -222,7 +241,6 @@ impl<'a> Universe<'a> {
             &session(),
             &notes,
             &effects,
-            self.power_lost,
             &mut counts,
         ))
     }
@@ -248,21 +266,17 @@ impl<'a> Universe<'a> {
             biased;
             () = died.notified() => { self.hit("disk crash"); Ok(End::Killed) }
             () = tokio::time::sleep(kill_after) => {
-                if !self.swarm.kills {
+                if kill_after == LIFE_MAX {
                     return Err(Broken("the run is stuck".into()));
                 }
                 self.hit("killed");
-                let power = self.dice.percent(50);
-                self.power_lost |= power;
-                self.disk.crash(if power { CrashKind::PowerLoss } else { CrashKind::ProcessKill });
+                self.crash = self.crash_kind();
+                self.disk.crash(self.crash);
                 Ok(End::Killed)
             }
             end = self.drive(clock.clone()) => end,
         };
         self.elapsed = clock.elapsed() + 1;
-        if let Faults::CrashAt(plan) = self.scenario.faults {
-            self.power_lost |= self.disk.is_dead() && plan.kind == CrashKind::PowerLoss;
-        }
         end
     }
 
@@ -274,18 +288,21 @@ impl<'a> Universe<'a> {
         LIFE_MAX
     }
 
+    fn crash_kind(&self) -> CrashKind {
+        if self.dice.percent(50) { CrashKind::PowerLoss } else { CrashKind::ProcessKill }
+    }
+
     fn draw_disk_trouble(&mut self) {
         if self.lives >= 12 {
             return;
         }
         let writes = 60 * u64::from(self.scenario.turns);
         if self.swarm.disk_crashes && self.dice.percent(60) {
-            let power = self.dice.percent(50);
-            self.power_lost |= power;
+            self.crash = self.crash_kind();
             self.disk.arm(CrashPlan {
                 at: self.disk.operations() + 1 + self.dice.below(writes),
                 moment: if self.dice.percent(50) { Moment::Before } else { Moment::After },
-                kind: if power { CrashKind::PowerLoss } else { CrashKind::ProcessKill },
+                kind: self.crash,
             });
         }
         if self.swarm.disk_faults && self.dice.percent(50) {
@@ -314,7 +331,7 @@ impl<'a> Universe<'a> {
             let notes = self.notes.lock().expect("one thread").clone();
             let effects = self.effects.lock().expect("one thread").clone();
             let mut counts = Counts::default();
-            check(&inner, &session(), &notes, &effects, self.power_lost, &mut counts).await
+            check(&inner, &session(), &notes, &effects, &mut counts).await
         };
         // The very first life has nothing to check; a faulty disk may refuse.
         if let Err(broken) = checked
