@@ -40,7 +40,7 @@ pub use gate::{
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use provider::{DeltaSink, Provider};
-pub use providers::Providers;
+pub use providers::{Anthropic, Endpoint, HttpOptions, OpenAiChat, Providers};
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
     Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,
