@@ -5,5 +5,6 @@
 
 mod answers;
 mod faults;
+mod gate;
 mod requests;
 mod world;

@@ -214,3 +214,67 @@ async fn answer_request(
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    /// Sends `body` to `path`; returns everything that comes back.
+    async fn post(server: &ModelServer, path: &str, body: &str) -> String {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        socket
+            .write_all(format!("{head}{body}").as_bytes())
+            .await
+            .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_stream_gets_the_reply_whole() {
+        let server =
+            ModelServer::start_with(|_| Reply::text("hi").call("add", r#"{"a": 1}"#)).await;
+        let openai = post(&server, "/v1/chat/completions", r#"{"model":"m"}"#).await;
+        assert!(
+            openai.contains(r#""finish_reason":"tool_calls""#)
+                && openai.contains(r#""content":"hi""#)
+        );
+        let anthropic = post(&server, "/v1/messages", r#"{"model":"m"}"#).await;
+        assert!(
+            anthropic.contains(r#""stop_reason":"tool_use""#)
+                && anthropic.contains(r#""input":{"a":1}"#)
+        );
+        assert_eq!(server.requests()[1].body["model"], "m");
+    }
+
+    #[tokio::test]
+    async fn replies_come_in_the_order_of_the_queue_and_then_run_out() {
+        let server = ModelServer::start().await;
+        server.push(Reply::text("first"));
+        server.push(Reply::fault(Fault::too_many(Some("3"))));
+        assert!(post(&server, "/v1/messages", "{}").await.contains("first"));
+        assert!(
+            post(&server, "/v1/messages", "{}")
+                .await
+                .contains("retry-after: 3")
+        );
+        assert!(
+            post(&server, "/v1/messages", "{}")
+                .await
+                .contains("no reply is left")
+        );
+        assert!(
+            post(&server, "/elsewhere", "{}")
+                .await
+                .starts_with("HTTP/1.1 404")
+        );
+    }
+}
