@@ -45,7 +45,7 @@ fn asking() -> Request {
 }
 
 #[tokio::test]
-async fn a_call_survives_two_failures_and_is_paid_once() {
+async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
     let server = ModelServer::start().await;
     server.push(Reply::fault(Fault::ResetAt(500)));
     server.push(Reply::fault(Fault::too_many(Some("0"))));
@@ -65,6 +65,10 @@ async fn a_call_survives_two_failures_and_is_paid_once() {
         (3, "hi")
     );
     assert_eq!(answered.cost, Usd::from_dollars(0.002));
+    let wasted = answered.wasted;
+    assert!(wasted.tokens > 0 && wasted.calls == 0 && wasted.usd > Usd::ZERO);
+    assert_eq!(answered.spend().calls, 1);
+    assert_eq!(answered.spend().tokens, 1100 + wasted.tokens);
     assert!(
         answered
             .first_token_ms
