@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use selvedge_model::{ErrorTier, Part, Stop, Usage};
-use selvedge_testkit::{Fault, Reply, Wire};
+use selvedge_testkit::{Reply, ReplyFault, Wire};
 
 use crate::world::{WIRES, World};
 
@@ -61,12 +61,12 @@ async fn an_answer_is_the_same_when_every_byte_comes_alone_or_slowly() {
         let whole = world.ask(rich()).await.unwrap();
         assert_eq!(
             world
-                .ask(rich().with_fault(Fault::EveryByte))
+                .ask(rich().with_fault(ReplyFault::EveryByte))
                 .await
                 .unwrap(),
             whole
         );
-        let drip = Fault::Drip(Duration::from_millis(25));
+        let drip = ReplyFault::Drip(Duration::from_millis(25));
         assert_eq!(world.ask(rich().with_fault(drip)).await.unwrap(), whole);
     }
 }
@@ -78,7 +78,7 @@ async fn a_stream_cut_anywhere_is_never_taken_for_an_answer() {
         let whole = world.ask(rich()).await.unwrap();
         let mut cuts = 0;
         for at in (0..).step_by(41) {
-            match world.ask(rich().with_fault(Fault::ResetAt(at))).await {
+            match world.ask(rich().with_fault(ReplyFault::ResetAt(at))).await {
                 Err(error) => assert_eq!(
                     error.tier(),
                     ErrorTier::Transient,

@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use selvedge_model::{ErrorTier, ModelError};
-use selvedge_testkit::{Fault, Reply, Wire};
+use selvedge_testkit::{Reply, ReplyFault, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{KEY, WIRES, World, provider, request};
 
-async fn fails(world: &World, fault: Fault) -> ModelError {
+async fn fails(world: &World, fault: ReplyFault) -> ModelError {
     let shown = format!("{fault:?}");
     world.ask(Reply::fault(fault)).await.expect_err(&shown)
 }
@@ -29,14 +29,15 @@ async fn a_status_says_what_to_do() {
     for wire in WIRES {
         let world = World::new(wire).await;
         for (code, tier) in tiers {
-            let error = fails(&world, Fault::status(code)).await;
+            let error = fails(&world, ReplyFault::status(code)).await;
             assert_eq!(error.tier(), tier, "{wire:?} {code}");
             assert!(
                 error.to_string().contains(&format!("status {code}")),
                 "{error}"
             );
         }
-        let ModelError::UserFixable { hint, .. } = fails(&world, Fault::status(401)).await else {
+        let ModelError::UserFixable { hint, .. } = fails(&world, ReplyFault::status(401)).await
+        else {
             panic!()
         };
         assert!(hint.contains("`TEST_API_KEY`"), "{hint}");
@@ -52,7 +53,8 @@ async fn the_wait_a_provider_asks_for_is_understood() {
         .to_string();
     for wire in WIRES {
         let world = World::new(wire).await;
-        let wait = async |retry_after| match fails(&world, Fault::too_many(retry_after)).await {
+        let wait = async |retry_after| match fails(&world, ReplyFault::too_many(retry_after)).await
+        {
             ModelError::RateLimited { retry_after, .. } => retry_after,
             other => panic!("{other:?}"),
         };
@@ -75,17 +77,17 @@ async fn an_answer_that_is_not_whole_is_transient() {
             }
         };
         let faults = [
-            (Fault::TruncatedCall, "ended"),
-            (Fault::BadUtf8, "not valid UTF-8"),
-            (Fault::Empty, "empty reply"),
-            (Fault::NoStop, "without saying why"),
-            (Fault::ErrorEvent(event.into()), "overloaded"),
+            (ReplyFault::TruncatedCall, "ended"),
+            (ReplyFault::BadUtf8, "not valid UTF-8"),
+            (ReplyFault::Empty, "empty reply"),
+            (ReplyFault::NoStop, "without saying why"),
+            (ReplyFault::ErrorEvent(event.into()), "overloaded"),
             (
-                Fault::ErrorEvent("data: {\"choices\": [tru\n\n".into()),
+                ReplyFault::ErrorEvent("data: {\"choices\": [tru\n\n".into()),
                 "cannot be read",
             ),
-            (Fault::ResetAt(0), "broke"),
-            (Fault::ResetAt(200), "broke"),
+            (ReplyFault::ResetAt(0), "broke"),
+            (ReplyFault::ResetAt(200), "broke"),
         ];
         for (fault, words) in faults {
             let error = fails(&world, fault.clone()).await;
@@ -106,7 +108,10 @@ async fn an_answer_that_is_not_whole_is_transient() {
 async fn arguments_that_are_not_json_are_passed_on_as_written() {
     for wire in WIRES {
         let world = World::new(wire).await;
-        let response = world.ask(Reply::fault(Fault::MalformedCall)).await.unwrap();
+        let response = world
+            .ask(Reply::fault(ReplyFault::MalformedCall))
+            .await
+            .unwrap();
         let arguments = response.calls().next().unwrap().arguments.clone();
         assert_eq!(&**arguments.text().unwrap(), r#"{"name": "selv"#);
     }
@@ -116,7 +121,11 @@ async fn arguments_that_are_not_json_are_passed_on_as_written() {
 async fn an_error_with_status_200_is_still_that_error() {
     for wire in WIRES {
         let world = World::new(wire).await;
-        let tier = async |body: &str| fails(&world, Fault::ErrorBody(body.into())).await.tier();
+        let tier = async |body: &str| {
+            fails(&world, ReplyFault::ErrorBody(body.into()))
+                .await
+                .tier()
+        };
         assert_eq!(
             tier(r#"{"error":{"code":429,"message":"slow down"}}"#).await,
             ErrorTier::RateLimited
@@ -141,7 +150,7 @@ async fn silence_is_noticed_and_the_connection_given_up() {
     for wire in WIRES {
         let world = World::with_silence(wire, Duration::from_millis(100)).await;
         for (at, count) in [(0, 1), (300, 2)] {
-            let error = fails(&world, Fault::StallAt(at)).await;
+            let error = fails(&world, ReplyFault::StallAt(at)).await;
             assert_eq!(error.to_string(), "test: nothing came for 0.1 s");
             assert_eq!(error.tier(), ErrorTier::Transient);
             world.server.until_abandoned(count).await;
@@ -162,7 +171,7 @@ async fn silence_is_noticed_and_the_connection_given_up() {
 async fn cancelling_drops_the_connection_at_once() {
     for wire in WIRES {
         let world = World::new(wire).await;
-        world.server.push(Reply::fault(Fault::StallAt(400)));
+        world.server.push(Reply::fault(ReplyFault::StallAt(400)));
         let cancel = CancellationToken::new();
         let mut sink = |_| cancel.cancel();
         let result = world.provider.ask(&request(), &mut sink, &cancel).await;
@@ -180,7 +189,7 @@ async fn a_key_is_in_no_error_even_if_the_provider_repeats_it() {
             "x".repeat(3000)
         );
         for code in [400, 401, 429, 500] {
-            let fault = Fault::Status {
+            let fault = ReplyFault::Status {
                 code,
                 retry_after: None,
                 body: body.clone(),
@@ -195,7 +204,7 @@ async fn a_key_is_in_no_error_even_if_the_provider_repeats_it() {
         }
         let event =
             format!("data: {{\"type\":\"error\",\"error\":{{\"message\":\"key {KEY}\"}}}}\n\n");
-        let error = fails(&world, Fault::ErrorEvent(event)).await;
+        let error = fails(&world, ReplyFault::ErrorEvent(event)).await;
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     }
 }

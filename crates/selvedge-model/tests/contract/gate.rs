@@ -8,7 +8,7 @@ use selvedge_model::{
     Retry, Usage, Usd,
 };
 use selvedge_runtime::{SeededChance, SystemClock};
-use selvedge_testkit::{Fault, ModelServer, Reply};
+use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::request;
@@ -47,8 +47,8 @@ fn asking() -> Request {
 #[tokio::test]
 async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
     let server = ModelServer::start().await;
-    server.push(Reply::fault(Fault::ResetAt(500)));
-    server.push(Reply::fault(Fault::too_many(Some("0"))));
+    server.push(Reply::fault(ReplyFault::ResetAt(500)));
+    server.push(Reply::fault(ReplyFault::too_many(Some("0"))));
     server.push(Reply::text("hi").usage(Usage {
         input: 1000,
         output: 100,
@@ -81,7 +81,7 @@ async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
 #[tokio::test]
 async fn what_a_person_must_fix_is_asked_once() {
     let server = ModelServer::start().await;
-    server.push(Reply::fault(Fault::status(401)));
+    server.push(Reply::fault(ReplyFault::status(401)));
     let failed = gate(&server)
         .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
         .await

@@ -9,14 +9,14 @@ use axum::body::{Body, Bytes};
 use axum::http::{Response, StatusCode};
 use futures::stream;
 
-use super::fault::Fault;
+use super::fault::ReplyFault;
 use super::reply::Reply;
 use super::{Abandoned, Recorded, Wire, anthropic, openai};
 
 /// The response to a request.
 pub(super) fn respond(request: &Recorded, reply: &Reply, abandoned: Abandoned) -> Response<Body> {
     match &reply.fault {
-        Some(Fault::Status {
+        Some(ReplyFault::Status {
             code,
             retry_after,
             body,
@@ -31,7 +31,7 @@ pub(super) fn respond(request: &Recorded, reply: &Reply, abandoned: Abandoned) -
                 .body(Body::from(body.clone()))
                 .expect("a fault's headers are valid")
         }
-        Some(Fault::ErrorBody(body)) => json(body.clone()),
+        Some(ReplyFault::ErrorBody(body)) => json(body.clone()),
         fault => spoken(request, reply, fault.as_ref(), abandoned),
     }
 }
@@ -54,7 +54,7 @@ fn json(body: String) -> Response<Body> {
 fn spoken(
     request: &Recorded,
     reply: &Reply,
-    fault: Option<&Fault>,
+    fault: Option<&ReplyFault>,
     abandoned: Abandoned,
 ) -> Response<Body> {
     let written = fault.map_or_else(|| reply.clone(), |fault| fault.rewrite(reply));
@@ -93,11 +93,11 @@ enum End {
 }
 
 impl Sending {
-    fn new(events: Vec<Vec<u8>>, fault: Option<&Fault>, abandoned: Abandoned) -> Self {
+    fn new(events: Vec<Vec<u8>>, fault: Option<&ReplyFault>, abandoned: Abandoned) -> Self {
         let (chunks, end): (Vec<Bytes>, End) = match fault {
-            Some(Fault::ResetAt(at)) => (vec![head(&events, *at)], End::Reset),
-            Some(Fault::StallAt(at)) => (vec![head(&events, *at)], End::Stall),
-            Some(Fault::EveryByte) => (
+            Some(ReplyFault::ResetAt(at)) => (vec![head(&events, *at)], End::Reset),
+            Some(ReplyFault::StallAt(at)) => (vec![head(&events, *at)], End::Stall),
+            Some(ReplyFault::EveryByte) => (
                 events
                     .concat()
                     .into_iter()
@@ -107,7 +107,7 @@ impl Sending {
             ),
             _ => (events.into_iter().map(Bytes::from).collect(), End::Clean),
         };
-        let pause = if let Some(Fault::Drip(pause)) = fault {
+        let pause = if let Some(ReplyFault::Drip(pause)) = fault {
             *pause
         } else {
             Duration::ZERO

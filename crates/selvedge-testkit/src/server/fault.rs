@@ -7,7 +7,7 @@ use super::reply::Reply;
 
 /// What goes wrong with a reply.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum ReplyFault {
     /// Another status than 200.
     Status {
         /// The status.
@@ -41,7 +41,7 @@ pub enum Fault {
     Drip(Duration),
 }
 
-impl Fault {
+impl ReplyFault {
     /// A status with a body as a provider would write it.
     pub fn status(code: u16) -> Self {
         let body = format!(

@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use fault::Fault;
+pub use fault::ReplyFault;
 pub use reply::Reply;
 
 /// A server that answers from a queue of replies or by a function.
@@ -259,7 +259,7 @@ mod tests {
     async fn replies_come_in_the_order_of_the_queue_and_then_run_out() {
         let server = ModelServer::start().await;
         server.push(Reply::text("first"));
-        server.push(Reply::fault(Fault::too_many(Some("3"))));
+        server.push(Reply::fault(ReplyFault::too_many(Some("3"))));
         assert!(post(&server, "/v1/messages", "{}").await.contains("first"));
         assert!(
             post(&server, "/v1/messages", "{}")

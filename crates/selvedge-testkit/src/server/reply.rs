@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use selvedge_model::{Stop, Usage};
 
-use super::fault::Fault;
+use super::fault::ReplyFault;
 
 /// A reply, and what goes wrong with it.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Reply {
     /// How long until it begins.
     pub latency: Duration,
     /// What goes wrong.
-    pub fault: Option<Fault>,
+    pub fault: Option<ReplyFault>,
 }
 
 impl Reply {
@@ -35,7 +35,7 @@ impl Reply {
     }
 
     /// Something that goes wrong before anything is said.
-    pub fn fault(fault: Fault) -> Self {
+    pub fn fault(fault: ReplyFault) -> Self {
         Self::text("one two three four five")
             .call("lookup", r#"{"name": "selvedge"}"#)
             .with_fault(fault)
@@ -74,7 +74,7 @@ impl Reply {
     }
 
     /// Going wrong like this.
-    pub fn with_fault(self, fault: Fault) -> Self {
+    pub fn with_fault(self, fault: ReplyFault) -> Self {
         Self {
             fault: Some(fault),
             ..self
