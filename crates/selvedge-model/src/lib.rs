@@ -8,6 +8,7 @@
 //! - `providers`: those there are, and how they are found
 //! - `scripted`: the model that answers from a file
 //! - `catalogue`: tiers, aliases, sizes and prices, as data
+//! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
 //!

@@ -57,7 +57,7 @@ async fn an_answer_carries_everything_that_was_said() {
 async fn an_answer_is_the_same_when_every_byte_comes_alone_or_slowly() {
     for wire in WIRES {
         // Far less than the whole stream takes, far more than one event does.
-        let world = World::with_silence(wire, Duration::from_millis(400)).await;
+        let world = World::with_silence(wire, Duration::from_millis(700)).await;
         let whole = world.ask(rich()).await.unwrap();
         assert_eq!(
             world
@@ -66,7 +66,7 @@ async fn an_answer_is_the_same_when_every_byte_comes_alone_or_slowly() {
                 .unwrap(),
             whole
         );
-        let drip = ReplyFault::Drip(Duration::from_millis(25));
+        let drip = ReplyFault::Drip(Duration::from_millis(40));
         assert_eq!(world.ask(rich().with_fault(drip)).await.unwrap(), whole);
     }
 }
