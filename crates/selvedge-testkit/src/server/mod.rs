@@ -20,6 +20,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, Response, StatusCode, Uri};
+use axum::serve::ListenerExt;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -96,6 +97,9 @@ impl ModelServer {
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
+        // Small events must not wait for acknowledgements: on a kept connection
+        // that is 40 ms a reply, and no real provider does it.
+        let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             answer,
@@ -207,7 +211,10 @@ async fn answer_request(
             "no reply is left in the queue".into(),
         );
     };
-    tokio::time::sleep(reply.latency).await;
+    // Even a wait for no time lasts until the timer's next millisecond.
+    if !reply.latency.is_zero() {
+        tokio::time::sleep(reply.latency).await;
+    }
     body::respond(&recorded, &reply, shared.abandoned.clone())
 }
 
