@@ -235,7 +235,8 @@ impl Batch<'_> {
                 }
             }
             Job::Renew(holder, now, ttl, reply) => {
-                self.cached("update leases set expires = ?2 where holder = ?1")?
+                // A lease given back (0) stays given back.
+                self.cached("update leases set expires = ?2 where holder = ?1 and expires > 0")?
                     .execute(params![holder, now.0 + ttl])?;
                 answer(reply, ())
             }
