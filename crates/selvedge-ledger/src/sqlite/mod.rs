@@ -4,10 +4,13 @@
 //! into one transaction and one sync, so a thousand sessions cost little more
 //! than one. Readers have their own connection and do not block it.
 
+mod backup;
 mod notify;
 mod read;
 mod schema;
+mod snapshot;
 mod store;
+mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -72,6 +75,7 @@ impl SqliteOptions {
 pub struct SqliteLedger(Arc<Shared>);
 
 struct Shared {
+    options: SqliteOptions,
     path: String,
     writer: Writer,
     // Reads are short and come from the file cache: one connection, taken in
@@ -92,6 +96,7 @@ impl SqliteLedger {
         };
         let path = options.path.display().to_string();
         Ok(Self(Arc::new(Shared {
+            options: options.clone(),
             path,
             writer,
             reader,
@@ -213,6 +218,6 @@ impl Ledger for SqliteLedger {
     }
 
     async fn backup(&self, path: &Path) -> Result<(), LedgerError> {
-        self.reading(|r| r.backup(path))
+        backup::backup(&self.0.options, path)
     }
 }
