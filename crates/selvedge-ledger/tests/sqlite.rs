@@ -2,9 +2,19 @@
 
 mod suite;
 
+#[path = "sqlite/backup.rs"]
+mod backup;
+#[path = "sqlite/crowd.rs"]
+mod crowd;
+#[path = "sqlite/damage.rs"]
+mod damage;
+#[path = "sqlite/disk.rs"]
+mod disk;
+#[path = "sqlite/flips.rs"]
+mod flips;
+#[path = "sqlite/opening.rs"]
+mod opening;
 #[path = "sqlite/place.rs"]
 mod place;
 
-use place::File;
-
-suite::ledger_suite!(crate::File::new());
+suite::ledger_suite!(crate::place::File::new());

@@ -31,7 +31,11 @@ impl File {
 
     /// The file as a database, to do things to it that a ledger would not do.
     pub fn database(&self) -> Connection {
-        Connection::open(self.path()).expect("the file is a database")
+        let database = Connection::open(self.path()).expect("the file is a database");
+        database
+            .pragma_update(None, "foreign_keys", false)
+            .expect("a new connection is in no transaction");
+        database
     }
 }
 
