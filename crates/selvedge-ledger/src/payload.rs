@@ -72,7 +72,7 @@ impl Blob {
     /// The content of a stored blob, if it is what its id says.
     pub(crate) fn open(id: BlobId, bytes: u64, compressed: &[u8]) -> Option<Arc<str>> {
         let content = zstd::bulk::decompress(compressed, usize::try_from(bytes).ok()?).ok()?;
-        (BlobId::of(&content) == id).then_some(())?;
+        (BlobId::of(&content) == id && content.len() as u64 == bytes).then_some(())?;
         String::from_utf8(content).ok().map(Into::into)
     }
 }

@@ -4,11 +4,14 @@
 //! into one transaction and one sync, so a thousand sessions cost little more
 //! than one. Readers have their own connection and do not block it.
 
+mod backup;
 mod cache;
 mod notify;
 mod read;
 mod schema;
+mod snapshot;
 mod store;
+mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -79,6 +82,7 @@ impl SqliteOptions {
 pub struct SqliteLedger(Arc<Shared>);
 
 struct Shared {
+    options: SqliteOptions,
     path: String,
     writer: Writer,
     // Reads are short and come from the file cache: one connection, taken in
@@ -100,6 +104,7 @@ impl SqliteLedger {
         };
         let path = options.path.display().to_string();
         Ok(Self(Arc::new(Shared {
+            options: options.clone(),
             path,
             writer,
             reader,
@@ -231,6 +236,6 @@ impl Ledger for SqliteLedger {
     }
 
     async fn backup(&self, path: &Path) -> Result<(), LedgerError> {
-        self.reading(|r| r.backup(path))
+        backup::backup(&self.0.options, path)
     }
 }
