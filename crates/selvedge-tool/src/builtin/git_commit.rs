@@ -173,6 +173,8 @@ fn plain(context: &ToolContext, path: &str) -> Result<std::path::PathBuf, PathEr
 mod tests {
     use super::*;
     use crate::testing::World;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
 
     /// Runs git as a user would, with no configuration but the repository's.
@@ -245,11 +247,18 @@ mod tests {
         let world = repository(&[("a", "1"), (".gitattributes", "* filter=evil\n")]);
         let canary = world.outside().join("canary");
         let touch = format!("touch {}; cat", canary.display());
-        let hook = world.root().join(".git/hooks/pre-commit");
-        std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
-        std::fs::write(&hook, format!("#!/bin/sh\n{touch}\n")).unwrap();
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let hooks = world.root().join(".git/hooks");
+        std::fs::create_dir_all(&hooks).unwrap();
+        for name in [
+            "pre-commit",
+            "prepare-commit-msg",
+            "post-commit",
+            "post-index-change",
+        ] {
+            let hook = hooks.join(name);
+            std::fs::write(&hook, format!("#!/bin/sh\n{touch}\n")).unwrap();
+            std::fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+        }
         for (name, value) in [
             ("filter.evil.clean", touch.as_str()),
             ("filter.evil.process", &touch),
@@ -276,6 +285,8 @@ mod tests {
         std::fs::write(world.outside().join("key"), "").unwrap();
         for (path, expected) in [
             ("nope", "did not match any files"),
+            ("?", "did not match any files"),
+            (":/", "did not match any files"),
             ("../key", "leads outside"),
             ("out/key", "beyond a symbolic link"),
             ("a/../a", "`..` is not used"),
