@@ -4,6 +4,7 @@ mod ask_user;
 mod change;
 mod edit_file;
 mod finish;
+mod git;
 mod git_commit;
 mod list_files;
 mod multi_edit;
