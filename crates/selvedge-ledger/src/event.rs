@@ -191,12 +191,15 @@ pub(crate) fn chain(previous: Hash, event: &Event) -> Hash {
         event.stream.as_str(),
         &event.actor,
         &event.kind,
-        event.cause.as_deref().unwrap_or("\0"),
         event.data.get(),
     ] {
         hasher.update(&(field.len() as u64).to_le_bytes());
         hasher.update(field.as_bytes());
     }
+    // No cause is not an empty cause; no field is this long.
+    let cause = event.cause.as_deref();
+    hasher.update(&cause.map_or(u64::MAX, |c| c.len() as u64).to_le_bytes());
+    hasher.update(cause.unwrap_or_default().as_bytes());
     hasher.update(&event.seq.to_le_bytes());
     hasher.update(&event.time.0.to_le_bytes());
     hasher.update(&event.version.to_le_bytes());

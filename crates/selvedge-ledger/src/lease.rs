@@ -16,7 +16,8 @@ pub struct Holder {
     pub id: String,
     /// Its process id, for a holder on this machine.
     pub pid: u32,
-    /// The machine's boot, so that a process id is not mistaken after a restart.
+    /// Where the process id is known: the machine's boot and its process
+    /// namespace, so that an id is not mistaken after a restart or in a container.
     pub boot: String,
     /// When the process started, in the kernel's ticks since the boot: a process
     /// id that was given out again belongs to a later start.
@@ -37,19 +38,25 @@ impl Holder {
         }
     }
 
-    /// Whether the holder is certainly gone: same boot, no such process.
+    /// Whether the holder is certainly gone: same place, no such process.
     ///
     /// After `kill -9` this frees the lease at once; a holder on another machine
     /// or boot is given its full time.
     pub fn is_gone(&self) -> bool {
-        self.boot == boot_id() && start_ticks(self.pid) != Some(self.started)
+        !self.boot.is_empty()
+            && self.boot == boot_id()
+            && start_ticks(self.pid) != Some(self.started)
     }
 }
 
+/// Empty where the system does not tell; then nobody is certainly gone.
 fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|s| s.trim().to_owned())
-        .unwrap_or_default()
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let namespace = std::fs::read_link("/proc/self/ns/pid");
+    match (boot, namespace) {
+        (Ok(boot), Ok(namespace)) => format!("{} {}", boot.trim(), namespace.display()),
+        _ => String::new(),
+    }
 }
 
 /// Field 22 of `/proc/PID/stat`, counted after the command name in parentheses.

@@ -4,10 +4,14 @@
 //! into one transaction and one sync, so a thousand sessions cost little more
 //! than one. Readers have their own connection and do not block it.
 
+mod backup;
+mod cache;
 mod notify;
 mod read;
 mod schema;
+mod snapshot;
 mod store;
+mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +29,7 @@ use crate::stream::{
 use crate::upcast::Upcasts;
 use crate::verify::VerifyReport;
 
+use cache::BlobCache;
 use notify::Subscribers;
 use read::Reader;
 use store::{Job, Store};
@@ -41,6 +46,10 @@ pub struct SqliteOptions {
     pub sync: bool,
     /// The SQLite VFS to use; `None` for the operating system's files.
     pub vfs: Option<String>,
+    /// Pages of write-ahead log after which it is folded into the file.
+    /// Default: 4000, which is 16 MB: rare enough not to be felt, small enough
+    /// to be read quickly when opening.
+    pub checkpoint_pages: u32,
     /// How to read events of older versions.
     pub upcasts: Upcasts,
 }
@@ -62,6 +71,7 @@ impl SqliteOptions {
             mode: Mode::Threaded,
             sync: true,
             vfs: None,
+            checkpoint_pages: 4000,
             upcasts: Upcasts::default(),
         }
     }
@@ -72,11 +82,13 @@ impl SqliteOptions {
 pub struct SqliteLedger(Arc<Shared>);
 
 struct Shared {
+    options: SqliteOptions,
     path: String,
     writer: Writer,
     // Reads are short and come from the file cache: one connection, taken in
     // turn, has been faster than a pool up to a thousand sessions.
     reader: Mutex<Reader>,
+    blobs: Mutex<BlobCache>,
     subscribers: Arc<Subscribers>,
 }
 
@@ -92,9 +104,11 @@ impl SqliteLedger {
         };
         let path = options.path.display().to_string();
         Ok(Self(Arc::new(Shared {
+            options: options.clone(),
             path,
             writer,
             reader,
+            blobs: Mutex::default(),
             subscribers,
         })))
     }
@@ -102,6 +116,10 @@ impl SqliteLedger {
     /// Where it is.
     pub fn path(&self) -> &str {
         &self.0.path
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, BlobCache> {
+        self.0.blobs.lock().expect("no panic under this lock")
     }
 
     fn reading<T>(
@@ -151,7 +169,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn blob(&self, id: BlobId) -> Result<Arc<str>, LedgerError> {
-        self.reading(|r| r.blob(id))
+        if let Some(content) = self.cache().get(id) {
+            return Ok(content);
+        }
+        let content = self.reading(|r| r.blob(id))?;
+        self.cache().put(id, content.clone());
+        Ok(content)
     }
 
     async fn admit(&self, to: &StreamId, letter: Letter) -> Result<Receipt, LedgerError> {
@@ -213,6 +236,6 @@ impl Ledger for SqliteLedger {
     }
 
     async fn backup(&self, path: &Path) -> Result<(), LedgerError> {
-        self.reading(|r| r.backup(path))
+        backup::backup(&self.0.options, path)
     }
 }

@@ -1,6 +1,7 @@
 //! The tables, and how a connection is set up.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
 
@@ -17,6 +18,10 @@ const _: () = assert!(
 /// Written into the file's header, so that another program's database is refused.
 const APPLICATION_ID: i32 = 0x5e1_7ed6;
 const SCHEMA_VERSION: i32 = 1;
+
+/// Long enough for any other process's transaction; a foreign lock of several
+/// seconds is waited out, not reported.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const SCHEMA: &str = "
 create table streams (
@@ -76,6 +81,21 @@ create table snapshots (
 ) strict;
 ";
 
+/// The definitions of all tables and indexes, as the file states them.
+pub(super) fn definitions(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    connection
+        .prepare("select concat_ws(' ', type, name, tbl_name, sql) from sqlite_schema order by 1")?
+        .query_map([], |r| r.get(0))?
+        .collect()
+}
+
+/// What they must be.
+pub(super) fn own_definitions() -> Result<Vec<String>, rusqlite::Error> {
+    let blank = Connection::open_in_memory()?;
+    blank.execute_batch(SCHEMA)?;
+    definitions(&blank)
+}
+
 /// Opens a connection to the ledger's file, making the tables if they are missing.
 pub(super) fn connect(options: &SqliteOptions, writer: bool) -> Result<Connection, LedgerError> {
     let path = &options.path;
@@ -89,16 +109,44 @@ pub(super) fn connect(options: &SqliteOptions, writer: bool) -> Result<Connectio
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
         None => Connection::open_with_flags(path, flags),
     }
-    .map_err(|e| unusable(path, e))?;
-    set_up(&connection, options, writer).map_err(|e| unusable(path, e))?;
+    .and_then(|c| c.busy_timeout(BUSY_TIMEOUT).map(|()| c))
+    .map_err(|e| refuse(path, &e))?;
     if writer {
-        migrate(&connection, path)?;
+        recognise(&connection, path)?;
+    }
+    set_up(&connection, options, writer).map_err(|e| refuse(path, &e))?;
+    if writer {
+        migrate(&connection).map_err(|e| refuse(path, &e))?;
     }
     Ok(connection)
 }
 
+/// Refuses what this program cannot read, before anything is changed in it.
+fn recognise(connection: &Connection, path: &Path) -> Result<(), LedgerError> {
+    match identity(connection).map_err(|e| refuse(path, &e))? {
+        (0, 0, 0) => Ok(()),
+        (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => Ok(()),
+        (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
+            let why = format!(
+                "it was written by a newer Selvedge (format {version}, this one reads \
+                 {SCHEMA_VERSION})"
+            );
+            Err(unusable(path, why))
+        }
+        _ => Err(unusable(path, "it is the database of another program")),
+    }
+}
+
+/// Application, format and number of tables, as one commit left them.
+fn identity(connection: &Connection) -> Result<(i32, i32, u32), rusqlite::Error> {
+    let reading = connection.unchecked_transaction()?;
+    let pragma = |name| reading.pragma_query_value(None, name, |r| r.get(0));
+    let tables = reading.query_row("select count(*) from sqlite_schema", [], |r| r.get(0))?;
+    Ok((pragma("application_id")?, pragma("user_version")?, tables))
+}
+
 /// The database is for its owner only: it holds everything agents saw.
-fn make_private(path: &Path, options: &SqliteOptions) -> std::io::Result<()> {
+pub(super) fn make_private(path: &Path, options: &SqliteOptions) -> std::io::Result<()> {
     if options.vfs.is_some() || path.exists() {
         return Ok(());
     }
@@ -114,50 +162,41 @@ fn set_up(
     options: &SqliteOptions,
     writer: bool,
 ) -> Result<(), rusqlite::Error> {
-    // Long enough for any other process's transaction; a foreign lock of several
-    // seconds is waited out, not reported.
-    connection.busy_timeout(std::time::Duration::from_secs(30))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "cache_size", -4096)?;
     if writer {
-        connection.query_row("pragma journal_mode=wal", [], |_| Ok(()))?;
+        // Stepped to its end: only then does a failed change of mode show itself.
+        let modes: Vec<String> = connection
+            .prepare("pragma journal_mode=wal")?
+            .query_map([], |r| r.get(0))?
+            .collect::<Result<_, _>>()?;
+        if modes != ["wal"] {
+            return Err(rusqlite::Error::SqliteFailure(
+                ffi::Error::new(ffi::SQLITE_CANTOPEN),
+                Some(format!("it keeps its log in mode {modes:?}, not `wal`")),
+            ));
+        }
         connection.pragma_update(
             None,
             "synchronous",
             if options.sync { "full" } else { "normal" },
         )?;
-        connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     } else {
         connection.pragma_update(None, "query_only", true)?;
     }
     Ok(())
 }
 
-fn migrate(connection: &Connection, path: &Path) -> Result<(), LedgerError> {
-    let version: i32 = connection
-        .pragma_query_value(None, "user_version", |r| r.get(0))
-        .map_err(|e| unusable(path, e))?;
-    if version == SCHEMA_VERSION {
+fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
+    if connection.pragma_query_value(None, "user_version", |r| r.get::<_, i32>(0))? != 0 {
         return Ok(());
     }
-    if version > SCHEMA_VERSION {
-        let why = format!(
-            "it was written by a newer Selvedge (format {version}, this one reads {SCHEMA_VERSION})"
-        );
-        return Err(LedgerError::Unusable {
-            path: path.display().to_string(),
-            why,
-        });
-    }
-    connection
-        .execute_batch("begin immediate")
-        .map_err(|e| unusable(path, e))?;
+    connection.execute_batch("begin immediate")?;
     let made = create_unless_made(connection);
-    connection
-        .execute_batch(if made.is_ok() { "commit" } else { "rollback" })
-        .map_err(|e| unusable(path, e))?;
-    made.map_err(|e| unusable(path, e))
+    let end = if made.is_ok() { "commit" } else { "rollback" };
+    made.and(connection.execute_batch(end))
 }
 
 /// Another process may have made the tables while this one waited for the lock.
@@ -178,6 +217,30 @@ fn unusable(path: &Path, why: impl ToString) -> LedgerError {
     }
 }
 
+/// Why a connection cannot be had.
+fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    match explain(&path.display().to_string(), error) {
+        LedgerError::Unavailable { why } => unusable(path, why),
+        other => other,
+    }
+}
+
+/// Whether the error comes from what is stored, not from the database.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+    match error {
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) => true,
+        other => matches!(
+            other.sqlite_error_code(),
+            Some(
+                rusqlite::ErrorCode::DatabaseCorrupt
+                    | rusqlite::ErrorCode::ConstraintViolation
+                    | rusqlite::ErrorCode::TypeMismatch
+            )
+        ),
+    }
+}
+
 /// What a SQLite error means to a caller.
 pub(super) fn explain(path: &str, error: &rusqlite::Error) -> LedgerError {
     match error.sqlite_error_code() {
@@ -188,6 +251,7 @@ pub(super) fn explain(path: &str, error: &rusqlite::Error) -> LedgerError {
             rusqlite::ErrorCode::ReadOnly
             | rusqlite::ErrorCode::CannotOpen
             | rusqlite::ErrorCode::NotADatabase
+            | rusqlite::ErrorCode::DatabaseCorrupt
             | rusqlite::ErrorCode::PermissionDenied,
         ) => LedgerError::Unusable {
             path: path.to_owned(),

@@ -8,7 +8,8 @@
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
-use super::schema::{connect, explain};
+use super::schema::{connect, explain, is_damage};
+use super::snapshot::pack;
 use super::{Mode, SqliteOptions};
 use crate::event::{Hash, NewEvent, Sealed, Seq, Time};
 use crate::lease::{Holder, Lease, LeaseError};
@@ -44,7 +45,10 @@ pub(super) struct Store {
     options: SqliteOptions,
     connection: Option<Connection>,
     synchronous: Sync,
-    data_version: i64,
+    /// Whether a failed write or sync left it open what the log holds.
+    suspect: bool,
+    /// Means something to the connection it was asked from.
+    data_version: Option<i64>,
     seen: i64,
 }
 
@@ -55,7 +59,8 @@ impl Store {
             options: options.clone(),
             connection: Some(connection),
             synchronous: Sync::Now,
-            data_version: 0,
+            suspect: false,
+            data_version: None,
             seen: 0,
         };
         // What is there already needs no waking.
@@ -101,19 +106,13 @@ impl Store {
         // The jobs that were not reached share the batch's fate.
         answers.extend(jobs.map(refuse));
         self.connection = None;
+        self.suspect |= error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
         Err(explain(&path, &error))
     }
 
     fn begin(&mut self, sync: Sync) -> Result<&Connection, rusqlite::Error> {
         if self.connection.is_none() {
-            let connection = connect(&self.options, true).map_err(|e| {
-                rusqlite::Error::SqliteFailure(
-                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
-                    Some(e.to_string()),
-                )
-            })?;
-            self.connection = Some(connection);
-            self.synchronous = Sync::Now;
+            self.reopen()?;
         }
         let connection = self.connection.as_ref().expect("just opened");
         if self.options.sync && self.synchronous != sync {
@@ -123,6 +122,34 @@ impl Store {
         }
         connection.execute_batch("begin immediate")?;
         Ok(connection)
+    }
+
+    fn reopen(&mut self) -> Result<(), rusqlite::Error> {
+        let connection = connect(&self.options, true).map_err(|e| {
+            let code = match e {
+                LedgerError::Full { .. } => rusqlite::ffi::SQLITE_FULL,
+                _ => rusqlite::ffi::SQLITE_CANTOPEN,
+            };
+            rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some(e.to_string()))
+        })?;
+        if self.suspect {
+            // After a failed sync the system may forget the log's pages and call
+            // the next sync a success. Moved into the database and begun anew,
+            // the log holds only what is written from now on.
+            let busy: bool =
+                connection.query_row("pragma wal_checkpoint(truncate)", [], |r| r.get(0))?;
+            if busy {
+                return Err(rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                    Some("its log is in use and cannot be begun anew".into()),
+                ));
+            }
+            self.suspect = false;
+        }
+        self.connection = Some(connection);
+        self.synchronous = Sync::Now;
+        self.data_version = None;
+        Ok(())
     }
 
     /// Wakes those who wait for what other processes appended.
@@ -146,21 +173,23 @@ impl Store {
         let version: i64 = connection
             .prepare_cached("pragma data_version")?
             .query_row([], |r| r.get(0))?;
-        if version == self.data_version {
+        if self.data_version == Some(version) {
             return Ok(());
         }
+        // One query for names and positions: between two, another commit could
+        // be counted as seen without having woken anybody.
         let mut names = connection.prepare_cached(
-            "select distinct s.name from events e join streams s on s.id = e.stream
-             where e.position > ?1",
+            "select s.name, max(e.position) from events e join streams s on s.id = e.stream
+             where e.position > ?1 group by e.stream",
         )?;
+        let mut seen = self.seen;
         let mut rows = names.query([self.seen])?;
         while let Some(row) = rows.next()? {
             wake(&StreamId::new(row.get::<_, String>(0)?));
+            seen = seen.max(row.get(1)?);
         }
-        self.seen = connection
-            .prepare_cached("select coalesce(max(position), 0) from events")?
-            .query_row([], |r| r.get(0))?;
-        self.data_version = version;
+        self.seen = seen;
+        self.data_version = Some(version);
         Ok(())
     }
 }
@@ -171,23 +200,18 @@ fn refuse(job: Job) -> Answer {
         Job::Append(_, reply)
         | Job::Renew(.., reply)
         | Job::Release(_, reply)
-        | Job::Snapshot(.., reply) => answer(reply, ()),
-        Job::Admit(.., reply) => answer(
-            reply,
-            Receipt {
-                seq: 0,
-                repeated: false,
-            },
-        ),
-        Job::Claim(stream, holder, .., reply) => answer(
-            reply,
-            Lease {
-                stream,
-                holder: holder.id,
-                epoch: 0,
-            },
-        ),
+        | Job::Snapshot(.., reply) => fail(reply),
+        Job::Admit(.., reply) => fail(reply),
+        Job::Claim(.., reply) => fail(reply),
     }
+}
+
+/// Answers with the batch's failure.
+fn fail<T: Send + 'static, E: From<LedgerError> + Send + 'static>(reply: Reply<T, E>) -> Answer {
+    Box::new(move |commit| {
+        let failure = commit.expect_err("a batch with an unfinished job is not committed");
+        let _ = reply.send(Err(failure.into()));
+    })
 }
 
 /// Answers with `value` if the commit succeeds, with its failure otherwise.
@@ -221,39 +245,61 @@ struct Head {
 }
 
 impl Batch<'_> {
+    /// Performs a job. Damage concerns the stream it is in, so the job is undone
+    /// and declined; any other failure concerns the batch.
     fn perform(&mut self, job: Job) -> Result<(), rusqlite::Error> {
-        let answer = match job {
-            Job::Append(append, reply) => match self.append(append)? {
-                Ok(()) => answer(reply, ()),
-                Err(error) => decline(reply, error),
-            },
-            Job::Admit(to, letter, reply) => answer(reply, self.admit(&to, letter)?),
+        self.cached("savepoint job")?.execute([])?;
+        match job {
+            Job::Append(append, reply) => {
+                let stream = append.stream.clone();
+                let done = self.append(append);
+                self.settle(&stream, reply, done)?;
+            }
+            Job::Admit(to, letter, reply) => {
+                let done = self.admit(&to, letter).map(Ok);
+                self.settle(&to.inbox(), reply, done)?;
+            }
             Job::Claim(stream, holder, now, ttl, reply) => {
-                match self.claim(&stream, &holder, now, ttl)? {
-                    Ok(lease) => answer(reply, lease),
-                    Err(error) => decline(reply, error),
-                }
+                let done = self.claim(&stream, &holder, now, ttl);
+                self.settle(&stream, reply, done)?;
             }
             Job::Renew(holder, now, ttl, reply) => {
-                self.cached("update leases set expires = ?2 where holder = ?1")?
-                    .execute(params![holder, now.0 + ttl])?;
-                answer(reply, ())
+                let done = self.renew(&holder, now, ttl).map(Ok);
+                self.settle(&StreamId::new("leases"), reply, done)?;
             }
             Job::Release(lease, reply) => {
-                self.cached("update leases set expires = 0 where stream = ?1 and epoch = ?2")?
-                    .execute(params![lease.stream.as_str(), lease.epoch])?;
-                answer(reply, ())
+                let done = self.release(&lease).map(Ok);
+                self.settle(&lease.stream, reply, done)?;
             }
             Job::Snapshot(stream, snapshot, reply) => {
-                self.cached("insert or replace into snapshots values (?1, ?2, ?3, ?4)")?
-                    .execute(params![
-                        stream.as_str(),
-                        snapshot.seq,
-                        snapshot.hash.0,
-                        zstd::bulk::compress(snapshot.state.get().as_bytes(), 1)
-                            .expect("compressing from memory to memory")
-                    ])?;
-                answer(reply, ())
+                let done = self.put_snapshot(&stream, &snapshot).map(Ok);
+                self.settle(&stream, reply, done)?;
+            }
+        }
+        self.cached("release job")?.execute([]).map(drop)
+    }
+
+    fn settle<T: Send + 'static, E: From<LedgerError> + Send + 'static>(
+        &mut self,
+        stream: &StreamId,
+        reply: Reply<T, E>,
+        done: Result<Result<T, E>, rusqlite::Error>,
+    ) -> Result<(), rusqlite::Error> {
+        let answer = match done {
+            Ok(Ok(value)) => answer(reply, value),
+            Ok(Err(refusal)) => decline(reply, refusal),
+            Err(error) if is_damage(&error) => {
+                self.cached("rollback to job")?.execute([])?;
+                let damaged = LedgerError::Damaged {
+                    stream: stream.clone(),
+                    seq: None,
+                    what: error.to_string(),
+                };
+                decline(reply, damaged.into())
+            }
+            Err(error) => {
+                self.answers.push(fail(reply));
+                return Err(error);
             }
         };
         self.answers.push(answer);
@@ -340,7 +386,7 @@ impl Batch<'_> {
         for Sealed { event, blobs } in events {
             for blob in blobs {
                 self.cached("insert or ignore into blobs values (?1, ?2, ?3)")?
-                    .execute(params![blob.id.0, blob.bytes, blob.compressed])?;
+                    .execute(params![blob.id.0, blob.content.len() as u64, blob.compressed])?;
             }
             insert.execute(params![
                 stream,
@@ -447,5 +493,29 @@ impl Batch<'_> {
             holder: holder.id.clone(),
             epoch,
         }))
+    }
+
+    fn renew(&self, holder: &str, now: Time, ttl_millis: i64) -> Result<(), rusqlite::Error> {
+        // A lease given back (0) stays given back.
+        self.cached("update leases set expires = ?2 where holder = ?1 and expires > 0")?
+            .execute(params![holder, now.0 + ttl_millis])
+            .map(drop)
+    }
+
+    fn release(&self, lease: &Lease) -> Result<(), rusqlite::Error> {
+        self.cached("update leases set expires = 0 where stream = ?1 and epoch = ?2")?
+            .execute(params![lease.stream.as_str(), lease.epoch])
+            .map(drop)
+    }
+
+    fn put_snapshot(&self, stream: &StreamId, snapshot: &Snapshot) -> Result<(), rusqlite::Error> {
+        self.cached("insert or replace into snapshots values (?1, ?2, ?3, ?4)")?
+            .execute(params![
+                stream.as_str(),
+                snapshot.seq,
+                snapshot.hash.0,
+                pack(stream, snapshot)
+            ])
+            .map(drop)
     }
 }
