@@ -83,7 +83,9 @@ fn describe_act(arguments: &str) -> String {
     if let Some(Value::String(command)) = arguments.remove("command") {
         lines.push(command);
     }
-    let rest = arguments.iter().map(|(name, value)| format!("({name}: {value})"));
+    let rest = arguments
+        .iter()
+        .map(|(name, value)| format!("({name}: {value})"));
     lines.extend(rest);
     lines.join("\n")
 }

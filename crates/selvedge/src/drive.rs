@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::{AGENT, AgentCall, RunSpec};
-use selvedge_ledger::{Fence, LedgerError, Payload, StreamId, Tail, Time};
-use selvedge_runtime::{Driver, Ending, Rest, Seat, Signal, Status};
+use selvedge_ledger::{Fence, LedgerError, Payload, StreamId, Tail};
+use selvedge_runtime::{Driver, Ending, Pause, Rest, Seat, Signal, Status};
 use selvedge_tool::Toolbox;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -122,7 +122,9 @@ async fn bring_forward(
         else {
             return Ok(rest);
         };
-        let inbox = store.ledger.subscribe(selvedge_ledger::Topic::Stream(stream.inbox()));
+        let inbox = store
+            .ledger
+            .subscribe(selvedge_ledger::Topic::Stream(stream.inbox()));
         let answered = tokio::select! {
             answered = desk.ask(&*store.ledger, &question) => answered?,
             // Somebody answered from elsewhere.
@@ -280,7 +282,7 @@ impl Report<'_> {
         Ok(exit)
     }
 
-    fn paused(&self, reasons: &BTreeMap<String, Option<Time>>) -> Exit {
+    fn paused(&self, reasons: &BTreeMap<String, Pause>) -> Exit {
         let names: Vec<&str> = reasons.keys().map(String::as_str).collect();
         self.stats(&format!("paused: {}", names.join(", ")));
         match () {
@@ -345,5 +347,7 @@ pub async fn spec_of(store: &Store, session: &StreamId) -> Result<RunSpec> {
             .cause("its process ended before the first step was on record")
             .hint("start it again with `selvedge run`")
     })?;
-    Ok(started.decode::<selvedge_runtime::RunStarted<RunSpec>>()?.spec)
+    Ok(started
+        .decode::<selvedge_runtime::RunStarted<RunSpec>>()?
+        .spec)
 }

@@ -105,7 +105,9 @@ impl From<LedgerError> for Error {
         match error {
             LedgerError::Full { path } => {
                 Self::failed(format!("no room is left for the ledger at `{path}`"))
-                    .cause("the disk is full; what was acknowledged is safe, the rest was not written")
+                    .cause(
+                        "the disk is full; what was acknowledged is safe, the rest was not written",
+                    )
                     .hint("make room, then `selvedge resume`")
             }
             LedgerError::Unusable { path, why } => {

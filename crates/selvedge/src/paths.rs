@@ -61,10 +61,7 @@ impl Paths {
 
     /// Where crews are looked for, before the built-in ones.
     pub fn crews(&self, workspace: &Path) -> [PathBuf; 2] {
-        [
-            workspace.join(".selvedge/crews"),
-            self.config.join("crews"),
-        ]
+        [workspace.join(".selvedge/crews"), self.config.join("crews")]
     }
 
     /// Makes the data root, for its owner only: it holds everything agents saw.
@@ -79,7 +76,10 @@ impl Paths {
                 self.data.display()
             ))
             .cause(error)
-            .hint(format!("set `{}` to a folder that can be written", env::HOME))
+            .hint(format!(
+                "set `{}` to a folder that can be written",
+                env::HOME
+            ))
         })
     }
 }

@@ -108,7 +108,7 @@ impl State {
             What::Began { model, .. } => {
                 self.line(&format!("{} on {model}", self.bold(agent)));
             }
-            What::Asking { .. } => {
+            What::Asking => {
                 self.is_streamed = false;
                 self.begin(beat, format!("{agent} is thinking"));
             }
@@ -182,7 +182,9 @@ impl State {
         // The last line of a failing command says more than its first.
         let failure = || {
             let lines = text.lines().rev();
-            let line = lines.map(str::trim).find(|l| !l.is_empty() && !l.starts_with('['));
+            let line = lines
+                .map(str::trim)
+                .find(|l| !l.is_empty() && !l.starts_with('['));
             one_line(line.unwrap_or_default(), FAILURE_CHARS)
         };
         let took = match millis {

@@ -1,9 +1,7 @@
 //! Finding sessions, and what can be said of them.
 
 use selvedge_agent::RunSpec;
-use selvedge_ledger::{
-    Ledger, LedgerError, Receipt, Seq, StreamFilter, StreamId, StreamInfo,
-};
+use selvedge_ledger::{Ledger, LedgerError, Receipt, Seq, StreamFilter, StreamId, StreamInfo};
 use selvedge_runtime::{
     Book, EffectId, Question, RunStarted, SessionState, Signal, Status, session_state,
 };
@@ -62,11 +60,15 @@ pub async fn open_questions(
         if book.ended.is_some() {
             continue;
         }
-        open.extend(book.questions.into_iter().map(|(effect, question)| OpenQuestion {
-            stream: stream.clone(),
-            effect,
-            question,
-        }));
+        open.extend(
+            book.questions
+                .into_iter()
+                .map(|(effect, question)| OpenQuestion {
+                    stream: stream.clone(),
+                    effect,
+                    question,
+                }),
+        );
     }
     Ok(open)
 }
@@ -179,11 +181,11 @@ pub async fn find(store: &Store, text: &str) -> Result<StreamId> {
     let matches: Vec<&&str> = names.iter().filter(begins).collect();
     match matches.as_slice() {
         [only] if !text.is_empty() => Ok(StreamId::new(**only)),
-        [_, _, ..] if !text.is_empty() => {
-            Err(Error::usage(format!("more than one session begins with `{text}`"))
-                .cause(list(matches.iter().copied().copied()))
-                .hint("write more of the id"))
-        }
+        [_, _, ..] if !text.is_empty() => Err(Error::usage(format!(
+            "more than one session begins with `{text}`"
+        ))
+        .cause(list(matches.iter().copied().copied()))
+        .hint("write more of the id")),
         _ => Err(Error::usage(format!("there is no session `{text}`")).hint(
             match nearest(text, &names) {
                 Some(name) => format!("did you mean `{name}`?"),
@@ -201,7 +203,10 @@ pub fn only(candidates: Vec<Listed>, what: &str, command: &str) -> Result<Stream
             .hint("`selvedge sessions list` shows them all")),
         many => Err(Error::usage(format!("more than one session is {what}"))
             .cause(list(many.iter().map(|l| l.info.id.as_str())))
-            .hint(format!("name one: `selvedge {command} {}`", many[0].info.id))),
+            .hint(format!(
+                "name one: `selvedge {command} {}`",
+                many[0].info.id
+            ))),
     }
 }
 

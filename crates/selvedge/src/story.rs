@@ -22,8 +22,6 @@ use serde_json::Value;
 pub struct Beat {
     /// Where it happened.
     pub stream: StreamId,
-    /// When.
-    pub time: Time,
     /// Whose beat it is: an agent's name.
     pub agent: String,
     /// What.
@@ -41,10 +39,7 @@ pub enum What {
         request: Arc<str>,
     },
     /// A model is being asked.
-    Asking {
-        /// Which.
-        model: String,
-    },
+    Asking,
     /// A model answered, possibly without words.
     Said {
         /// The words.
@@ -179,7 +174,6 @@ impl Story {
         let agent = self.agents.entry(event.stream.clone()).or_default();
         let beat = |what| Beat {
             stream: event.stream.clone(),
-            time: event.time,
             agent: agent.name.clone(),
             what,
         };
@@ -203,13 +197,7 @@ impl Story {
                     request: ledger.text(&spec.request).await?,
                 }
             }
-            "ModelCallStarted" => {
-                let started: Started = event.decode()?;
-                let model = started.what["model"].as_str().unwrap_or_default();
-                What::Asking {
-                    model: model.to_owned(),
-                }
-            }
+            "ModelCallStarted" => What::Asking,
             "ModelCallFinished" => {
                 let finished: Finished<ModelOutcome> = event.decode()?;
                 match finished.outcome {
@@ -220,7 +208,9 @@ impl Story {
                         let mut calls = 0;
                         for part in &response.message.parts {
                             match part {
-                                Part::Text { text: said } => text.push_str(&ledger.text(said).await?),
+                                Part::Text { text: said } => {
+                                    text.push_str(&ledger.text(said).await?)
+                                }
                                 Part::ToolCall(call) => {
                                     let effect = EffectId::new(format!("t{turn}.{calls}"));
                                     calls += 1;
@@ -357,7 +347,11 @@ impl Tool {
 
 /// Whether an answer to an approval allows it, as the agent reads it.
 fn is_yes(text: &str) -> bool {
-    let word = text.trim().split([' ', ',', ':']).next().unwrap_or_default();
+    let word = text
+        .trim()
+        .split([' ', ',', ':'])
+        .next()
+        .unwrap_or_default();
     matches!(
         word.to_ascii_lowercase().as_str(),
         "y" | "yes" | "allow" | "ok"

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
-use selvedge_model::{Catalogue, Gate, Providers, ResolveError, ScriptedModel};
+use selvedge_model::{Catalogue, Gate, HttpOptions, Providers, ResolveError, ScriptedModel};
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
 use selvedge_tool::Toolbox;
 
 use crate::config::Config;
+use crate::env;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 
@@ -52,8 +53,7 @@ impl Store {
     pub fn keep_script(&self, session: &StreamId, text: &str) -> Result<()> {
         let folder = self.paths.session(session);
         let path = self.paths.script(session);
-        let kept = std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&path, text));
+        let kept = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, text));
         kept.map_err(|error| {
             Error::failed(format!("the script cannot be kept at `{}`", path.display()))
                 .cause(error)
@@ -127,7 +127,8 @@ impl Models {
     /// Those whose keys are set, and the script if there is one.
     pub fn find(config: &Config, script: Option<Script>) -> Result<Self> {
         let catalogue = Catalogue::with(config.catalogue())?;
-        let mut providers = Providers::new();
+        let lookup = |name: &str| env::text(name)?.into_string().ok();
+        let mut providers = Providers::from_env(&catalogue, &HttpOptions::default(), lookup);
         let mut scripted = None;
         if let Some(script) = script {
             scripted = Some(script.name);

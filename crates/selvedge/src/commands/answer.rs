@@ -76,12 +76,11 @@ impl Answer {
         }
         match open.len() {
             1 => Ok(open.remove(0)),
-            0 => Err(Error::usage(format!(
-                "session `{session}` asks no such question"
-            ))
-            .hint(format!(
-                "see what it does with `selvedge sessions show {session}`"
-            ))),
+            0 => Err(
+                Error::usage(format!("session `{session}` asks no such question")).hint(format!(
+                    "see what it does with `selvedge sessions show {session}`"
+                )),
+            ),
             _ => {
                 let asked: Vec<String> = open
                     .iter()
@@ -90,14 +89,14 @@ impl Answer {
                         format!("{}:\n{question}", open.effect)
                     })
                     .collect();
-                Err(Error::usage(format!(
-                    "session `{session}` asks more than one question"
-                ))
-                .cause(asked.join("\n"))
-                .hint(format!(
-                    "name one: `selvedge answer {session} \"…\" --question {}`",
-                    open[0].effect
-                )))
+                Err(
+                    Error::usage(format!("session `{session}` asks more than one question"))
+                        .cause(asked.join("\n"))
+                        .hint(format!(
+                            "name one: `selvedge answer {session} \"…\" --question {}`",
+                            open[0].effect
+                        )),
+                )
             }
         }
     }

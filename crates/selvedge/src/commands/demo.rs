@@ -121,7 +121,12 @@ fn make_repository() -> Result<PathBuf> {
     for arguments in [
         &["init", "--quiet"][..],
         &["add", "."],
-        &["commit", "--quiet", "--message", "A word counter, and its test"],
+        &[
+            "commit",
+            "--quiet",
+            "--message",
+            "A word counter, and its test",
+        ],
     ] {
         output(&directory, "git", arguments);
     }
@@ -137,10 +142,14 @@ fn output(directory: &Path, program: &str, arguments: &[&str]) -> String {
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("GIT_PAGER", "cat")
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "Demo")))
-        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "demo@example.invalid")))
+        .envs(
+            ["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "demo@example.invalid")),
+        )
         .output();
     match run {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).trim_end().to_owned(),
+        Ok(output) => String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned(),
         Err(error) => format!("({program}: {error})"),
     }
 }

@@ -28,7 +28,10 @@ impl Doctor {
         let mut checks = vec![
             ("data", data(&paths)),
             ("ledger", ledger(&paths).await),
-            ("git", program("git", "commits and diffs need it; install git")),
+            (
+                "git",
+                program("git", "commits and diffs need it; install git"),
+            ),
             ("shell", program("sh", "commands need it")),
         ];
         checks.extend(configuration(&paths));
@@ -83,7 +86,9 @@ async fn ledger(paths: &Paths) -> Finding {
 
 fn program(name: &'static str, hint: &str) -> Finding {
     let folders = env::text("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders).map(|f| f.join(name)).find(|p| p.is_file());
+    let found = std::env::split_paths(&folders)
+        .map(|f| f.join(name))
+        .find(|p| p.is_file());
     match found {
         Some(path) => Finding::Ok(path.display().to_string()),
         None => Finding::Warn(format!("`{name}` is not on the search path"), hint.into()),
@@ -110,7 +115,10 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
         Ok(models) => models,
         Err(error) => {
             let text = error.to_string().replace('\n', ";");
-            findings.push(("models", Finding::Fail(text, "correct `[catalogue]`".into())));
+            findings.push((
+                "models",
+                Finding::Fail(text, "correct `[catalogue]`".into()),
+            ));
             return findings;
         }
     };
@@ -121,7 +129,10 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
             let text = "no provider is available".into();
             ("models", Finding::Warn(text, hint.into()))
         }
-        names => ("models", Finding::Ok(format!("available: {}", names.join(", ")))),
+        names => (
+            "models",
+            Finding::Ok(format!("available: {}", names.join(", "))),
+        ),
     });
     findings
 }

@@ -26,7 +26,15 @@ impl Models {
         config.warnings().iter().for_each(|w| out::warn(w));
         let models = wiring::Models::find(&config, run::script(None)?)?;
         let available = models.providers.available();
-        let heading = ["MODEL", "TIER", "ALIASES", "CONTEXT", "IN", "OUT", "AVAILABLE"];
+        let heading = [
+            "MODEL",
+            "TIER",
+            "ALIASES",
+            "CONTEXT",
+            "IN",
+            "OUT",
+            "AVAILABLE",
+        ];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
         for (provider, facts) in models.catalogue.providers() {
             let is_available = available.contains(provider);

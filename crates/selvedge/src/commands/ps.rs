@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::sessions::list::{print, Form};
+use super::sessions::list::{Form, print};
 use crate::error::{Exit, Result};
 use crate::sessions;
 use crate::wiring::Store;

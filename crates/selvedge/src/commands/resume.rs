@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use clap::Args;
 use selvedge_ledger::StreamId;
-use selvedge_runtime::{SessionState, Signal};
+use selvedge_runtime::{Book, SessionState, Signal};
 
 use crate::config::{Config, Dollars};
 use crate::drive::{self, Options, Start};
 use crate::env;
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
+use crate::out;
 use crate::sessions::{self, Listed};
 use crate::text::escape;
 use crate::wiring::{Models, Script, Store};
-use crate::out;
 
 #[derive(Args)]
 pub struct Resume {
@@ -108,14 +108,18 @@ pub async fn resume(
     models.resolve(&spec.model)?;
 
     let mut letters = Vec::new();
-    for (stream, book) in books.into_iter().filter(|(_, book)| book.ended.is_none()) {
-        if let Some(usd) = budget {
-            letters.push((stream.clone(), Signal::RaiseBudget { usd }));
-        }
-        if !book.pauses.is_empty() {
-            letters.push((stream, Signal::Resume { reason: None }));
-        }
+    if let Some(usd) = budget {
+        letters.push((session.clone(), Signal::RaiseBudget { usd }));
     }
+    // What is said to a run is passed on to its children; the first of the list
+    // is the session's own stream.
+    let is_paused = |(_, book): &&(StreamId, Book)| book.ended.is_none() && !book.pauses.is_empty();
+    let whole = books.first().filter(is_paused).is_some();
+    let paused = books
+        .iter()
+        .filter(is_paused)
+        .take(if whole { 1 } else { books.len() });
+    letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
     drive::session(store, models, session, Start::Resume(letters), options).await
 }
 

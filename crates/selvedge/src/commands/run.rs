@@ -138,12 +138,7 @@ pub async fn begin(
 }
 
 /// What the run starts with.
-fn prepare(
-    paths: &Paths,
-    config: &Config,
-    models: &Models,
-    plan: &Plan,
-) -> Result<RunSpec> {
+fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Result<RunSpec> {
     let settings = config.settings();
     let name = settings.crew.as_deref().unwrap_or("solo");
     let crew = Crew::find(name, &paths.crews(&plan.workspace))?;
@@ -203,9 +198,12 @@ fn read_stdin() -> Result<String> {
 
 fn read_schema(path: &Path) -> Result<Value> {
     let wrong = |why: String| {
-        Error::usage(format!("the output schema `{}` cannot be used", path.display()))
-            .cause(why)
-            .hint("name a file with a JSON Schema")
+        Error::usage(format!(
+            "the output schema `{}` cannot be used",
+            path.display()
+        ))
+        .cause(why)
+        .hint("name a file with a JSON Schema")
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))

@@ -31,7 +31,9 @@ impl Usage {
                 all.into_iter().map(|info| info.id).collect()
             }
         };
-        let heading = ["SESSION", "AGENT", "MODEL", "CALLS", "IN", "CACHED", "OUT", "COST"];
+        let heading = [
+            "SESSION", "AGENT", "MODEL", "CALLS", "IN", "CACHED", "OUT", "COST",
+        ];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
         let mut total = Row::default();
         for session in &sessions {
@@ -72,10 +74,7 @@ impl Usage {
     }
 }
 
-async fn spending(
-    store: &Store,
-    session: &StreamId,
-) -> std::result::Result<Spending, LedgerError> {
+async fn spending(store: &Store, session: &StreamId) -> std::result::Result<Spending, LedgerError> {
     let mut spending = Spending::default();
     let all = store.ledger.session_after(session, Position::default());
     for event in all.await?.0 {

@@ -17,7 +17,9 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<toml::Table> {
 /// What is wrong, where, and what was probably meant.
 fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = text[..text.floor_char_boundary(start)].matches('\n').count();
+    let line = text[..text.floor_char_boundary(start)]
+        .matches('\n')
+        .count();
     let key = text.lines().nth(line).and_then(key_of);
     let place = format!("`{}` line {}", path.display(), line + 1);
     let message = error.message().lines().next().unwrap_or_default();
@@ -25,7 +27,10 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let meant = nearest(&unknown, &known);
         return Error::usage(format!("the configuration {place} cannot be used"))
-            .cause(format!("there is no `{unknown}`; there is: {}", known.join(", ")))
+            .cause(format!(
+                "there is no `{unknown}`; there is: {}",
+                known.join(", ")
+            ))
             .hint(match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "`selvedge config schema` describes every key".into(),

@@ -14,8 +14,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-pub use layer::{Key, Kind, Layer, Origin, KEYS};
-pub use settings::{Approve, Dollars, Limits, Settings};
+pub use layer::Origin;
+pub use settings::{Approve, Dollars, Settings};
+
+use layer::{KEYS, Key, Layer};
 
 use crate::error::Result;
 use crate::paths::Paths;

@@ -25,6 +25,7 @@ pub struct Settings {
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[expect(dead_code, reason = "kept as a table, for the model room to read")]
     pub catalogue: toml::Table,
 }
 

@@ -62,7 +62,12 @@ impl Cancel {
 /// asked on the way.
 async fn end(store: &Store, session: &StreamId) -> Result<()> {
     let models = Models::find(&Config::defaults(), None)?;
-    let driver = wiring::driver(store, models, Arc::new(Toolbox::core()), Arc::new(NoWatcher));
+    let driver = wiring::driver(
+        store,
+        models,
+        Arc::new(Toolbox::core()),
+        Arc::new(NoWatcher),
+    );
     let nonce = store.chance.id("d");
     let seat = Seat::take(store.ledger.clone(), store.clock.clone(), &nonce);
     let lease = seat.claim(session).await?;

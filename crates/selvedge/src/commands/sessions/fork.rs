@@ -96,7 +96,9 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
     for event in &events {
         let is_inbox = event.stream.as_str().ends_with("#inbox");
         let is_before = match is_inbox {
-            true => taken.get(&event.stream).is_some_and(|last| event.seq <= *last),
+            true => taken
+                .get(&event.stream)
+                .is_some_and(|last| event.seq <= *last),
             false => events[..end].iter().any(|e| std::ptr::eq(e, event)),
         };
         if !is_before {
@@ -110,7 +112,10 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
             if event.stream == *origin {
                 let forked = SessionForked { from: origin, at };
                 let now = store.clock.now();
-                pen.write(NewEvent::new("SessionForked", "user", now, &forked), Sync::Later);
+                pen.write(
+                    NewEvent::new("SessionForked", "user", now, &forked),
+                    Sync::Later,
+                );
             }
             pens.insert(stream, pen);
         } else if let Some(pen) = pens.get_mut(&stream) {

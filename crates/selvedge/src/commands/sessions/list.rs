@@ -60,7 +60,11 @@ pub enum Form {
 /// Prints sessions.
 pub async fn print(store: &Store, listed: &[Listed], form: Form) {
     let now = store.clock.now();
-    let mut rows = vec![["ID", "STATE", "CREW", "CHANGED", "REQUEST"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["ID", "STATE", "CREW", "CHANGED", "REQUEST"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for session in listed {
         let request = session.request(store).await;
         let crew = session.spec.as_ref().map(|spec| spec.crew.clone());

@@ -83,7 +83,11 @@ impl Show {
                 millis,
             } => {
                 let mark = if *is_error { "✗" } else { "✓" };
-                let probed = if *is_probed { ", found done after a restart" } else { "" };
+                let probed = if *is_probed {
+                    ", found done after a restart"
+                } else {
+                    ""
+                };
                 let took = duration(*millis);
                 format!(
                     "  {mark} {} ({took}{probed})\n{}",
@@ -98,7 +102,10 @@ impl Show {
             What::Asked { question } => format!("  asked: {}", escape(&question.text)),
             What::Answered { text } => format!("  answered: {}", escape(text)),
             What::Returned { ending } => {
-                format!("  the other agent ended: {}", sessions::status_word(ending.status))
+                format!(
+                    "  the other agent ended: {}",
+                    sessions::status_word(ending.status)
+                )
             }
             What::Paused { reason, detail, .. } => {
                 format!("  paused ({reason}): {}", escape(detail))
@@ -112,7 +119,7 @@ impl Show {
                 let text = ending.result.text().map_or("", |t| &**t);
                 format!("\n{word}\n{}", indented(&escape(text), "  "))
             }
-            What::Asking { .. } | What::Using { .. } | What::Delegated { .. } => return None,
+            What::Asking | What::Using { .. } | What::Delegated { .. } => return None,
         };
         Some(indented(&text, &indent))
     }
@@ -129,22 +136,38 @@ impl Show {
 }
 
 fn name(tool: &Tool) -> String {
-    format!("{} {}", tool.name, one_line(&tool.argument, 120)).trim_end().to_owned()
+    format!("{} {}", tool.name, one_line(&tool.argument, 120))
+        .trim_end()
+        .to_owned()
 }
 
 fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
     let now = store.clock.now();
     let opened = listed.info.opened;
     let total = story.spending.total();
-    let mut lines = vec![format!("session {}: {}", listed.info.id, listed.state_word())];
+    let mut lines = vec![format!(
+        "session {}: {}",
+        listed.info.id,
+        listed.state_word()
+    )];
     if let Some(spec) = &listed.spec {
-        lines.push(format!("  crew       {}, {} on {}", spec.crew, spec.agent, spec.model));
-        lines.push(format!("  workspace  {}", escape(&spec.workspace.display().to_string())));
+        lines.push(format!(
+            "  crew       {}, {} on {}",
+            spec.crew, spec.agent, spec.model
+        ));
+        lines.push(format!(
+            "  workspace  {}",
+            escape(&spec.workspace.display().to_string())
+        ));
         if let Some(budget) = spec.budget_usd {
             lines.push(format!("  budget     ${budget}"));
         }
     }
-    lines.push(format!("  started    {} ({})", moment(opened), ago(now, opened)));
+    lines.push(format!(
+        "  started    {} ({})",
+        moment(opened),
+        ago(now, opened)
+    ));
     let turns = plural(total.calls, "turn");
     let spent = Some(spent(&total)).filter(|spent| !spent.is_empty());
     let spent = spent.map_or(String::new(), |spent| format!(" · {spent}"));
@@ -155,7 +178,10 @@ fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
 /// What to do next.
 fn ending(listed: &Listed, open: &[OpenQuestion]) -> String {
     let id = &listed.info.id;
-    let mut lines: Vec<String> = open.iter().map(|q| drive::describe_question(id, q)).collect();
+    let mut lines: Vec<String> = open
+        .iter()
+        .map(|q| drive::describe_question(id, q))
+        .collect();
     match &listed.state {
         SessionState::Active { pid } => lines.push(format!("  process {pid} is at work on it")),
         SessionState::Waiting { .. } | SessionState::Suspended { .. } => {
