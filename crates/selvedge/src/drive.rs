@@ -2,13 +2,15 @@
 //! in the end how it went and what to type next.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_agent::{AGENT, AgentCall, RunSpec};
-use selvedge_ledger::{Fence, LedgerError, Payload, StreamId, Tail};
-use selvedge_runtime::{Driver, Ending, Pause, Rest, Seat, Signal, Status};
+use selvedge_agent::{AGENT, RunSpec};
+use selvedge_ledger::{LedgerError, Payload, StreamId, Tail, Topic};
+use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
 use selvedge_tool::Toolbox;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -65,21 +67,33 @@ pub async fn session(
     let begun = store.clock.now();
     let follower = Follower::begin(store, session, progress.clone(), options.json).await?;
 
-    let outcome = async {
+    let outcome: Result<Rest> = async {
         match start {
             Start::New(spec) => {
                 let fence = Some(lease.fence());
                 driver.start(session, None, AGENT, *spec, fence).await?;
             }
             Start::Resume(letters) => {
+                out::say(&format!("going on with session {session}"));
                 for (stream, letter) in letters {
                     sessions::send(store, &stream, &letter).await?;
                 }
             }
         }
         let desk = Desk::new(progress.clone(), interrupt.cancel.clone());
-        let desk = options.can_ask.then_some(desk);
-        bring_forward(store, &driver, session, lease.fence(), &interrupt, desk).await
+        let mut desk = options.can_ask.then_some(desk);
+        loop {
+            let cancel = interrupt.cancel.clone();
+            let rest = driver.drive(session, Some(lease.fence()), cancel).await?;
+            let (Rest::Waiting, Some(desk)) = (&rest, &mut desk) else {
+                return Ok(rest);
+            };
+            follower.catch_up().await;
+            if !ask(store, session, desk).await? {
+                let is_told = interrupt.cancel.is_cancelled();
+                return Ok(if is_told { Rest::Interrupted } else { rest });
+            }
+        }
     }
     .await;
     let story = follower.end().await;
@@ -98,57 +112,37 @@ pub async fn session(
     report.give(store, rest, &interrupt).await
 }
 
-/// Drives, and asks what is asked, as long as somebody answers.
-async fn bring_forward(
-    store: &Store,
-    driver: &Driver<AgentCall>,
-    session: &StreamId,
-    fence: Fence,
-    interrupt: &Interrupt,
-    mut desk: Option<Desk>,
-) -> Result<Rest> {
-    loop {
-        let cancel = interrupt.cancel.clone();
-        let rest = driver.drive(session, Some(fence.clone()), cancel).await?;
-        let (Rest::Waiting, Some(desk)) = (&rest, &mut desk) else {
-            return Ok(rest);
-        };
-        let questions = sessions::open_questions(&*store.ledger, session).await?;
-        let Some(OpenQuestion {
-            stream,
-            effect,
-            question,
-        }) = questions.into_iter().next()
-        else {
-            return Ok(rest);
-        };
-        let inbox = store
-            .ledger
-            .subscribe(selvedge_ledger::Topic::Stream(stream.inbox()));
-        let answered = tokio::select! {
-            answered = desk.ask(&*store.ledger, &question) => answered?,
-            // Somebody answered from elsewhere.
-            () = inbox.changed() => continue,
-        };
-        match answered {
-            Some(text) => {
-                let answer = Signal::Answer {
-                    effect: Some(effect),
-                    text: Payload::new(text),
-                };
-                sessions::send(store, &stream, &answer).await?;
-            }
-            // Told to stop while asking: the question stays open.
-            None if interrupt.cancel.is_cancelled() => return Ok(Rest::Interrupted),
-            None => return Ok(rest),
-        }
-    }
+/// Asks the first open question, and puts the answer into the inbox. False if
+/// nobody answered: the question stays open.
+async fn ask(store: &Store, session: &StreamId, desk: &mut Desk) -> Result<bool> {
+    let open = sessions::open_questions(&*store.ledger, session).await?;
+    let Some(open) = open.into_iter().next() else {
+        return Ok(false);
+    };
+    let topic = Topic::Stream(open.stream.inbox());
+    let inbox = store.ledger.subscribe(topic);
+    let answered = tokio::select! {
+        answered = desk.ask(&*store.ledger, &open.question) => answered?,
+        // Somebody answered from elsewhere.
+        () = inbox.changed() => return Ok(true),
+    };
+    let Some(text) = answered else {
+        return Ok(false);
+    };
+    let answer = Signal::Answer {
+        effect: Some(open.effect),
+        text: Payload::new(text),
+    };
+    sessions::send(store, &open.stream, &answer).await?;
+    Ok(true)
 }
 
 /// Follows the ledger while the session is driven: prints, shows, folds.
 struct Follower {
     task: JoinHandle<std::result::Result<Story, LedgerError>>,
     over: CancellationToken,
+    // Told by whoever waits until everything so far is shown.
+    caught_up: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 impl Follower {
@@ -167,12 +161,18 @@ impl Follower {
         }
         let over = CancellationToken::new();
         let stop = over.clone();
+        let (caught_up, mut waiting) = mpsc::channel::<oneshot::Sender<()>>(1);
         let task = tokio::spawn(async move {
             let mut is_over = false;
             while !is_over {
+                let mut waiter = None;
                 let events = tokio::select! {
                     biased;
                     events = tail.next() => events?,
+                    Some(who) = waiting.recv() => {
+                        waiter = Some(who);
+                        tail.ready().await?
+                    }
                     () = stop.cancelled() => {
                         is_over = true;
                         tail.ready().await?
@@ -186,10 +186,27 @@ impl Follower {
                         progress.show(&beat, &story);
                     }
                 }
+                if let Some(waiter) = waiter {
+                    // Who asked may have been told to stop meanwhile.
+                    let _ = waiter.send(());
+                }
             }
             Ok(story)
         });
-        Ok(Self { task, over })
+        Ok(Self {
+            task,
+            over,
+            caught_up,
+        })
+    }
+
+    /// Returns when everything that is on record now was shown.
+    async fn catch_up(&self) {
+        let (done, shown) = oneshot::channel();
+        if self.caught_up.send(done).await.is_ok() {
+            // A follower that failed says so at its end.
+            let _ = shown.await;
+        }
     }
 
     /// Shows what is left, and gives back what was folded.
@@ -257,7 +274,7 @@ impl Report<'_> {
         let look = format!("selvedge sessions show {}", self.session);
         let exit = match ending.status {
             Status::Done => {
-                if !self.options.json && !self.options.quiet_result {
+                if !self.options.json && !self.options.quiet_result && !self.is_seen(&text) {
                     print_result(ending, &text);
                 }
                 self.stats("done");
@@ -280,6 +297,12 @@ impl Report<'_> {
         };
         next(&[("look", &look)]);
         Ok(exit)
+    }
+
+    /// Whether the same terminal has just shown the result as the last words.
+    fn is_seen(&self, result: &str) -> bool {
+        let is_terminal = out::is_live() && std::io::stdout().is_terminal();
+        is_terminal && self.story.last_words.trim() == result.trim()
     }
 
     fn paused(&self, reasons: &BTreeMap<String, Pause>) -> Exit {
@@ -331,7 +354,7 @@ fn print_result(ending: &Ending, text: &str) {
         }
         None if text.trim().is_empty() => {}
         // To a file go the bytes, to a terminal what cannot steer it.
-        None if std::io::IsTerminal::is_terminal(&std::io::stdout()) => {
+        None if std::io::stdout().is_terminal() => {
             out::line(&escape(text.trim_end()));
         }
         None => out::line(text.trim_end()),

@@ -1,5 +1,6 @@
 //! What is going on, as it goes on: live on a terminal, in plain lines elsewhere.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,10 +24,10 @@ struct State {
     since: Instant,
     /// What is under way, the latest last.
     doing: Vec<(StreamId, String)>,
-    /// The words of an answer that have not filled a line.
-    unfinished: String,
-    /// Whether the words of the present answer were shown as they came.
-    is_streamed: bool,
+    /// Who is being heard, and the words that have not filled a line. The words
+    /// come ahead of the ledger, so this ends with the answer, not with the
+    /// beginning of the next.
+    heard: BTreeMap<StreamId, String>,
     spent: String,
 }
 
@@ -42,8 +43,7 @@ impl Progress {
             has_colour: is_live && !env::no_color(),
             since: Instant::now(),
             doing: Vec::new(),
-            unfinished: String::new(),
-            is_streamed: false,
+            heard: BTreeMap::new(),
             spent: String::new(),
         }))
     }
@@ -60,7 +60,6 @@ impl Progress {
     /// Clears the live line, so that something else can be written or asked.
     pub fn pause(&self) {
         let mut state = self.state();
-        state.end_words();
         if let Some(bar) = state.bar.take() {
             bar.finish_and_clear();
         }
@@ -84,18 +83,17 @@ pub fn spent(total: &selvedge_agent::Row) -> String {
 }
 
 impl Watcher for Progress {
-    fn model_text(&self, _: &StreamId, _: &EffectId, text: &str) {
+    fn model_text(&self, stream: &StreamId, _: &EffectId, text: &str) {
         let mut state = self.state();
         if state.is_live {
-            state.is_streamed = true;
-            state.words(text);
+            state.words(stream, text);
             state.refresh();
         }
     }
 
-    fn notice(&self, _: &StreamId, _: &EffectId, text: &str) {
+    fn notice(&self, stream: &StreamId, _: &EffectId, text: &str) {
         let mut state = self.state();
-        state.end_words();
+        state.end_words(stream);
         let text = format!("  {}", one_line(text, 200));
         state.line(&text);
     }
@@ -106,19 +104,19 @@ impl State {
         let agent = &beat.agent;
         match &beat.what {
             What::Began { model, .. } => {
-                self.line(&format!("{} on {model}", self.bold(agent)));
+                let agent = self.bold(agent);
+                self.line(&match beat.stream == beat.stream.session() {
+                    true => format!("{agent} on {model} · session {}", beat.stream),
+                    false => format!("{agent} on {model}"),
+                });
             }
-            What::Asking => {
-                self.is_streamed = false;
-                self.begin(beat, format!("{agent} is thinking"));
-            }
+            What::Asking => self.begin(beat, format!("{agent} is thinking")),
             What::Said { text } => {
                 self.end(beat);
-                self.end_words();
-                if !self.is_streamed && !text.trim().is_empty() {
+                let is_heard = self.end_words(&beat.stream);
+                if !is_heard && !text.trim().is_empty() {
                     self.line(&indented(&escape(text.trim()), "  "));
                 }
-                self.is_streamed = false;
             }
             What::Unanswered { error } => {
                 self.end(beat);
@@ -148,7 +146,11 @@ impl State {
             )),
             What::Asked { question } => {
                 if !self.is_live {
-                    self.line(&format!("  {agent} asks: {}", escape(&question.text)));
+                    let who = match question.approval {
+                        Some(_) => String::new(),
+                        None => format!("{agent} asks: "),
+                    };
+                    self.line(&format!("  {who}{}", escape(&question.text)));
                 }
             }
             What::Answered { text } => self.line(&format!("  answered: {}", one_line(text, 200))),
@@ -217,19 +219,23 @@ impl State {
     }
 
     /// Shows words as they come, a line at a time.
-    fn words(&mut self, text: &str) {
-        self.unfinished.push_str(text);
-        while let Some(end) = self.unfinished.find('\n') {
-            let line: String = self.unfinished.drain(..=end).collect();
-            self.line(&format!("  {}", escape(line.trim_end())));
-        }
+    fn words(&mut self, stream: &StreamId, text: &str) {
+        let unfinished = self.heard.entry(stream.clone()).or_default();
+        unfinished.push_str(text);
+        let Some(end) = unfinished.rfind('\n') else {
+            return;
+        };
+        let lines: String = unfinished.drain(..=end).collect();
+        self.line(&indented(&escape(lines.trim_end()), "  "));
     }
 
-    fn end_words(&mut self) {
-        let rest = std::mem::take(&mut self.unfinished);
-        if !rest.trim().is_empty() {
-            self.line(&format!("  {}", escape(rest.trim_end())));
+    /// Shows the rest of an answer; false if nothing of it was heard.
+    fn end_words(&mut self, stream: &StreamId) -> bool {
+        let rest = self.heard.remove(stream);
+        if let Some(rest) = rest.as_deref().map(str::trim_end).filter(|r| !r.is_empty()) {
+            self.line(&indented(&escape(rest), "  "));
         }
+        rest.is_some()
     }
 
     fn line(&mut self, text: &str) {
@@ -244,23 +250,23 @@ impl State {
         if !self.is_live {
             return;
         }
-        let bar = self.bar.get_or_insert_with(bar);
-        let doing = match (self.doing.last(), self.unfinished.trim()) {
-            (None, _) => "…".to_owned(),
-            (Some((_, what)), "") => what.clone(),
-            (Some(_), words) => one_line(words, 80),
+        let bar = self.bar.get_or_insert_with(|| bar(self.since.elapsed()));
+        let doing = match self.doing.last() {
+            None => "…".to_owned(),
+            Some((stream, what)) => match self.heard.get(stream).map(|words| words.trim()) {
+                None | Some("") => what.clone(),
+                Some(words) => one_line(words, 80),
+            },
         };
         let more = match self.doing.len() {
             0 | 1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
-        let since = self.since.elapsed().as_millis();
-        let elapsed = duration(u64::try_from(since).unwrap_or(u64::MAX));
         let spent = match self.spent.as_str() {
             "" => String::new(),
             spent => format!(" · {spent}"),
         };
-        bar.set_message(format!("{doing}{more} · {elapsed}{spent}"));
+        bar.set_message(format!("{doing}{more}{spent}"));
     }
 
     fn bold(&self, text: &str) -> String {
@@ -293,9 +299,10 @@ fn show_tool(tool: &Tool) -> String {
         .to_owned()
 }
 
-fn bar() -> ProgressBar {
+fn bar(elapsed: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+    let bar = bar.with_elapsed(elapsed);
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
     bar.set_style(style.expect("the template is well-formed"));
     bar.enable_steady_tick(Duration::from_millis(120));
     bar

@@ -107,8 +107,8 @@ impl Listed {
         match &self.state {
             SessionState::Active { pid } => format!("active (pid {pid})"),
             SessionState::Waiting { .. } => "waiting".into(),
-            SessionState::Suspended { reasons } if reasons.is_empty() => "left".into(),
-            SessionState::Suspended { reasons } => format!("paused ({})", reasons.join(", ")),
+            SessionState::Suspended { reasons } if reasons.is_empty() => "suspended".into(),
+            SessionState::Suspended { reasons } => format!("suspended ({})", reasons.join(", ")),
             SessionState::Ended { status } => status_word(*status).into(),
             SessionState::Damaged { .. } => "damaged".into(),
         }

@@ -148,8 +148,8 @@ pub struct Story {
     pub spending: Spending,
     /// Whether something was denied: by policy, or by a person.
     pub is_denied: bool,
-    /// How the session ended.
-    pub ending: Option<Ending>,
+    /// The last words of the session's own agent.
+    pub last_words: String,
 }
 
 /// One agent of the session.
@@ -221,6 +221,9 @@ impl Story {
                                 }
                                 _ => {}
                             }
+                        }
+                        if event.stream == event.stream.session() {
+                            self.last_words.clone_from(&text);
                         }
                         What::Said { text }
                     }
@@ -308,9 +311,6 @@ impl Story {
             }
             "RunFinished" => {
                 let ending = event.decode::<RunFinished>()?.ending;
-                if event.stream == event.stream.session() {
-                    self.ending = Some(ending.clone());
-                }
                 What::Ended { ending }
             }
             _ => return Ok(None),

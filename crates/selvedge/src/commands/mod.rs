@@ -17,14 +17,15 @@ use std::future::Future;
 
 use clap::{Parser, Subcommand};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Exit, Result};
+use crate::out;
 
 /// A durable runtime for AI agents: work that does not unravel.
 ///
 /// Every step is on disk before the next one begins. Kill it at any moment and
 /// `selvedge resume` goes on.
 #[derive(Parser)]
-#[command(name = "selvedge", version, arg_required_else_help = true)]
+#[command(name = "selvedge", version)]
 #[command(after_help = "\
 To see it work, without a key or a network:
   selvedge demo
@@ -35,8 +36,20 @@ Exit codes:
   7 verification failed   124 deadline   130 interrupted")]
 pub struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
+
+/// What is said to somebody who says nothing.
+const WELCOME: &str = "\
+Selvedge runs AI agents whose work does not unravel: kill it at any moment, and it goes on.
+
+  selvedge demo                 watch an agent fix a bug; needs no key and no network
+  selvedge run \"REQUEST\"        do a piece of work in this directory
+  selvedge resume               go on with what was interrupted
+  selvedge ps                   what is unfinished
+  selvedge sessions show ID     what happened
+  selvedge doctor               is everything there?
+  selvedge help                 everything else";
 
 #[derive(Subcommand)]
 enum Command {
@@ -73,7 +86,11 @@ enum Command {
 impl Arguments {
     /// Does what was asked for.
     pub fn perform(self) -> Result {
-        match self.command {
+        let Some(command) = self.command else {
+            out::line(WELCOME);
+            return Ok(Exit::Done);
+        };
+        match command {
             Command::Run(command) => working(command.perform()),
             Command::Resume(command) => working(command.perform()),
             Command::Answer(command) => working(command.perform()),
