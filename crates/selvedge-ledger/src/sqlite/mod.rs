@@ -92,7 +92,7 @@ impl SqliteLedger {
         let reader = Mutex::new(Reader::open(options)?);
         let writer = match options.mode {
             Mode::Threaded => Writer::spawn(store, subscribers.clone()),
-            Mode::Inline => Writer::Inline(Mutex::new(store), subscribers.clone()),
+            Mode::Inline => Writer::Inline(Box::new(Mutex::new(store)), subscribers.clone()),
         };
         let path = options.path.display().to_string();
         Ok(Self(Arc::new(Shared {

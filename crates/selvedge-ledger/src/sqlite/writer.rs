@@ -17,7 +17,7 @@ const FOREIGN_COMMITS_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) enum Writer {
     Thread(SyncSender<Job>),
-    Inline(Mutex<Store>, Arc<Subscribers>),
+    Inline(Box<Mutex<Store>>, Arc<Subscribers>),
 }
 
 impl Writer {
