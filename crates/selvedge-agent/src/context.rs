@@ -127,7 +127,21 @@ impl Context {
             self.messages[i] = Arc::new(message);
         }
         self.cleared = end;
+        self.forget_reasoning();
         self.total = self.tokens.iter().sum();
+    }
+
+    /// A provider's seal on reasoning holds for the conversation it was made in;
+    /// after a change to what came before, the reasoning cannot be sent back.
+    fn forget_reasoning(&mut self) {
+        let is_reasoning = |p: &Part| matches!(p, Part::Reasoning { .. });
+        for (message, tokens) in self.messages.iter_mut().zip(&mut self.tokens) {
+            if message.parts.iter().any(is_reasoning) {
+                let message = Arc::make_mut(message);
+                message.parts.retain(|p| !is_reasoning(p));
+                *tokens = message_tokens(message);
+            }
+        }
     }
 
     /// The turns that a summary would replace: all but the first message, which
@@ -166,6 +180,8 @@ impl Context {
         for (message, names) in old.into_iter().zip(names).skip(range.end) {
             self.push_named((*message).clone(), names);
         }
+        self.forget_reasoning();
+        self.total = self.tokens.iter().sum();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use selvedge_ledger::{Event, LedgerError};
 use selvedge_model::{Spend, Usage, Usd};
-use selvedge_runtime::{EffectId, Finished, Started, Unfinished};
+use selvedge_runtime::{BudgetRaised, EffectId, Finished, Started, Unfinished};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{ModelOutcome, Reserved};
@@ -18,6 +18,8 @@ pub struct Spending {
     open: BTreeMap<(String, EffectId), (Spend, String)>,
     /// What such calls may have cost: counted until the truth is known.
     lost: Spend,
+    /// The highest limit in dollars that somebody set later.
+    pub raised_usd: Option<f64>,
 }
 
 /// What one agent spent on one model.
@@ -72,6 +74,10 @@ impl Spending {
                     row.cost = row.cost + cost.unwrap_or_default();
                     row.unpriced += u64::from(cost.is_none());
                 }
+            }
+            "BudgetRaised" => {
+                let usd = event.decode::<BudgetRaised>()?.usd;
+                self.raised_usd = [usd, self.raised_usd].into_iter().flatten().reduce(f64::max);
             }
             _ => {}
         }

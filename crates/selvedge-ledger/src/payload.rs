@@ -50,7 +50,7 @@ impl fmt::Debug for BlobId {
 #[derive(Debug)]
 pub struct Blob {
     pub(crate) id: BlobId,
-    pub(crate) bytes: u64,
+    pub(crate) content: Arc<str>,
     pub(crate) compressed: Vec<u8>,
 }
 
@@ -59,12 +59,12 @@ pub struct Blob {
 const ZSTD_LEVEL: i32 = 1;
 
 impl Blob {
-    fn new(id: BlobId, content: &str) -> Self {
+    fn new(id: BlobId, content: &Arc<str>) -> Self {
         let compressed = zstd::bulk::compress(content.as_bytes(), ZSTD_LEVEL)
             .expect("compressing from memory to memory has nothing to fail on");
         Self {
             id,
-            bytes: content.len() as u64,
+            content: content.clone(),
             compressed,
         }
     }
@@ -254,7 +254,7 @@ mod tests {
         let (json, blobs) = collect(|| serde_json::to_string(&payload).unwrap());
         assert!(json.len() < 120, "{json}");
         assert_eq!(blobs.len(), 1);
-        let stored = Blob::open(blobs[0].id, blobs[0].bytes, &blobs[0].compressed);
+        let stored = Blob::open(blobs[0].id, long.len() as u64, &blobs[0].compressed);
         assert_eq!(stored.as_deref(), Some(&*long));
         let back: Payload = serde_json::from_str(&json).unwrap();
         assert_eq!(back, payload);

@@ -81,6 +81,11 @@ impl Pen {
         !self.pending.is_empty() || !self.failed.is_empty()
     }
 
+    /// Whether long content waits for the next flush: until then it cannot be read.
+    pub fn holds_blobs(&self) -> bool {
+        self.pending.iter().any(|sealed| !sealed.blobs.is_empty())
+    }
+
     /// The stream's last event, flushed or not.
     pub fn head(&self) -> (Seq, Hash) {
         self.head

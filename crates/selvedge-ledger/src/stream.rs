@@ -117,6 +117,14 @@ pub struct Append {
     pub(crate) fence: Option<Fence>,
 }
 
+impl Append {
+    /// Where to, the head after it, and when it counts as done.
+    pub fn summary(&self) -> (StreamId, (Seq, Hash), Sync) {
+        let last = self.events.last().map(|s| (s.event.seq, s.event.hash));
+        (self.stream.clone(), last.unwrap_or((self.expected, self.previous)), self.sync)
+    }
+}
+
 /// A position in the order of all events of a ledger, for following it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);

@@ -8,6 +8,7 @@
 //! - `providers`: those there are, and how they are found
 //! - `scripted`: the model that answers from a file
 //! - `catalogue`: tiers, aliases, sizes and prices, as data
+//! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
 //!
@@ -40,7 +41,7 @@ pub use gate::{
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use provider::{DeltaSink, Provider};
-pub use providers::Providers;
+pub use providers::{Anthropic, Endpoint, HttpOptions, OpenAiChat, Providers};
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
     Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,

@@ -61,7 +61,8 @@ pub enum Part {
 }
 
 impl Part {
-    fn bytes(&self) -> u64 {
+    /// Length of its text.
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Text { text } => text.len(),
             Self::Reasoning { text, signature } => {

@@ -26,13 +26,24 @@ pub struct Book {
     /// Timers set and not fired.
     pub timers: BTreeMap<EffectId, Time>,
     /// Why nothing new begins, and until when.
-    pub pauses: BTreeMap<String, Option<Time>>,
+    pub pauses: BTreeMap<String, Pause>,
     /// That the run was cancelled, and why.
     pub cancelled: Option<String>,
     /// How it ended.
     pub ended: Option<Ending>,
     /// The last letter taken from the inbox.
     pub letter: Seq,
+}
+
+/// Why nothing new begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// What happened, for a person.
+    pub detail: String,
+    /// Since when.
+    pub since: Time,
+    /// Until when, if it ends by itself.
+    pub until: Option<Time>,
 }
 
 /// A call that was begun and whose end is not on record.
@@ -87,8 +98,9 @@ impl Book {
             }
             "RunPaused" => {
                 let paused: RunPaused = event.decode()?;
-                self.pauses.insert(paused.reason, paused.until);
-                self.take(paused.letter);
+                let RunPaused { reason, detail, until, letter } = paused;
+                self.pauses.insert(reason, Pause { detail, since: event.time, until });
+                self.take(letter);
             }
             "RunResumed" => {
                 let resumed: RunResumed = event.decode()?;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use selvedge_ledger::{Fence, Ledger, LedgerError, NewEvent, NewStream, Pen, StreamId, Sync, Time};
+use selvedge_ledger::{Fence, Ledger, LedgerError, NewEvent, NewStream, Pen, StreamId, Sync};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::book::Pause;
 use crate::clock::Clock;
 use crate::events::RunStarted;
 use crate::machine::{Call, Ending, Machine};
@@ -82,7 +83,7 @@ pub enum Rest {
     /// A human must answer a question.
     Waiting,
     /// It is paused for these reasons.
-    Paused(BTreeMap<String, Option<Time>>),
+    Paused(BTreeMap<String, Pause>),
     /// It waits for a message.
     Idle,
     /// The driver was told to stop.

@@ -30,7 +30,7 @@ mod session;
 mod settle;
 mod signal;
 
-pub use book::{Book, OpenCall};
+pub use book::{Book, OpenCall, Pause};
 pub use clock::{Chance, Clock, SeededChance, SystemChance, SystemClock};
 pub use driver::{DriveError, Driver, Machines, Patience, Rest};
 pub use events::{

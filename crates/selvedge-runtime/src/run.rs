@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
+use crate::clock::Clock;
 use crate::driver::{DriveError, Driver, Patience, Rest};
 use crate::events::{
     BudgetRaised, ChildFinished, ChildStarted, Finished, LetterIgnored, MessageTaken,
@@ -174,20 +175,13 @@ impl<'d, C: Call> Run<'d, C> {
 
     /// Waits for the first of: a stop, something ended, a letter, a pause's end.
     async fn wait(&mut self) -> Result<(), DriveError> {
-        let wake = self
-            .book
-            .pauses
-            .values()
-            .copied()
-            .collect::<Option<Vec<_>>>();
-        let wake = wake.and_then(|times| times.into_iter().max());
-        let driver = self.driver;
+        let pauses_end = self.pauses_end();
         let landed = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
             Some(landed) = self.flight.next() => Some(landed),
             () = self.inbox.changed() => { self.unread = true; None }
-            () = sleep_until(driver, wake) => {
+            () = pauses_end => {
                 let over: Vec<String> = self.book.pauses.keys().cloned().collect();
                 for reason in over {
                     self.record("RunResumed", &RunResumed { reason, letter: None }, Sync::Later)?;
@@ -205,12 +199,32 @@ impl<'d, C: Call> Run<'d, C> {
         Ok(())
     }
 
+    /// Ends when every pause has, if they all end by themselves.
+    ///
+    /// Waits no longer than each pause was meant to last, so that a wall clock
+    /// that was set back does not hold a run for days.
+    fn pauses_end(&self) -> impl Future<Output = ()> + use<C> {
+        let now = self.driver.clock.now();
+        let left = self.book.pauses.values().map(|pause| {
+            let until = pause.until?;
+            Some(until.millis_since(now).min(until.millis_since(pause.since)).max(0))
+        });
+        let left = left.collect::<Option<Vec<i64>>>().and_then(|all| all.into_iter().max());
+        let clock = self.driver.clock.clone();
+        async move {
+            match left {
+                Some(millis) => clock.sleep(Duration::from_millis(millis.unsigned_abs())).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Why nothing will happen by itself, if that is so.
     fn rest(&self) -> Option<Rest> {
         if self.driver.patience == Patience::Wait {
             return None;
         }
-        if self.book.pauses.values().any(Option::is_none) {
+        if self.book.pauses.values().any(|p| p.until.is_none()) {
             return Some(Rest::Paused(self.book.pauses.clone()));
         }
         if !self.book.pauses.is_empty() {
@@ -272,9 +286,9 @@ impl<'d, C: Call> Run<'d, C> {
                     if !self.book.timers.contains_key(&id) {
                         self.record("TimerSet", &timer, Sync::Now)?;
                     }
-                    let driver = self.driver;
+                    let clock = self.driver.clock.clone();
                     ready.push(Box::pin(async move {
-                        sleep_until(driver, Some(until)).await;
+                        sleep_until(&*clock, until).await;
                         Landed::Timer(timer)
                     }));
                 }
@@ -289,6 +303,10 @@ impl<'d, C: Call> Run<'d, C> {
         id: &EffectId,
         call: C,
     ) -> Result<Option<BoxFuture<'d, Landed<C>>>, DriveError> {
+        // A call may be about what was just recorded, and must find it.
+        if self.pen.holds_blobs() {
+            self.flush().await?;
+        }
         let attempt = self.book.next_attempt(id);
         let scene = self.scene(id, attempt);
         let evidence = match self.driver.performer.prepare(&scene, &call).await {
@@ -461,7 +479,24 @@ impl<'d, C: Call> Run<'d, C> {
             Err(other) => return Err(other.into()),
         };
         for letter in letters.iter().filter(|l| &*l.kind == "SignalAdmitted") {
+            self.forward(letter).await?;
             self.take(letter)?;
+        }
+        Ok(())
+    }
+
+    /// What holds for a run holds for its children. They are told first: a letter
+    /// that is told twice is one letter, one that is not told is lost.
+    async fn forward(&mut self, letter: &Event) -> Result<(), DriveError> {
+        let Ok(signal @ (Signal::Pause { .. } | Signal::Resume { .. } | Signal::RaiseBudget { .. })) =
+            letter.decode::<Signal>()
+        else {
+            return Ok(());
+        };
+        for child in self.book.children.values() {
+            let (ledger, clock) = (&*self.driver.ledger, &*self.driver.clock);
+            let id = format!("{}-{}", letter.stream, letter.seq);
+            signal.send(ledger, clock, child, &letter.actor, id).await?;
         }
         Ok(())
     }
@@ -671,19 +706,13 @@ impl<'d, C: Call> Run<'d, C> {
     }
 }
 
-/// Waits until the wall clock shows `until`, never less; for ever without one.
-async fn sleep_until<C: Call>(driver: &Driver<C>, until: Option<Time>) {
-    let Some(until) = until else {
-        return std::future::pending().await;
-    };
+/// Waits until the wall clock shows `until`, never less.
+async fn sleep_until(clock: &dyn Clock, until: Time) {
     loop {
-        let left = until.millis_since(driver.clock.now());
+        let left = until.millis_since(clock.now());
         if left <= 0 {
             return;
         }
-        driver
-            .clock
-            .sleep(Duration::from_millis(left.unsigned_abs()))
-            .await;
+        clock.sleep(Duration::from_millis(left.unsigned_abs())).await;
     }
 }

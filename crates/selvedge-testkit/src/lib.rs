@@ -3,15 +3,22 @@
 //! # Map
 //!
 //! - `disk`: a disk that SQLite writes to, that can fail, crash and forget
+//! - `server`: an HTTP server that speaks the providers' protocols, with faults
+//! - `sim`: a whole world on that disk, from one seed
 //!
 //! # Invariants
 //!
 //! - The same seed and the same calls give the same world, byte for byte.
-//! - Nothing here reads the clock or the randomness of the machine.
+//! - Nothing here reads the clock or the randomness of the machine, except
+//!   `server`, which has real sockets.
 
 mod disk;
+mod server;
+mod sim;
 
 pub use disk::{
     Counters, CrashKind, CrashPlan, DiskImage, DiskOptions, Fault, FaultEffect, FaultError,
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
+pub use server::{ModelServer, Recorded, Reply, ReplyFault, Wire};
+pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

@@ -7,6 +7,7 @@
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
 //! - `process`: commands that end, together with everything they started
+//! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
 //!
@@ -20,6 +21,7 @@
 
 mod builtin;
 mod cut;
+mod deadline;
 mod process;
 mod schema;
 #[cfg(test)]

@@ -7,18 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::builtin;
 use crate::cut::cut;
+use crate::deadline;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
-
-// A tool that was told to stop has this long to say what it did. The staged kill of
-// a command takes four seconds of it.
-const STOP_GRACE: Duration = Duration::from_secs(10);
 
 // More complaints than this do not help to correct a call.
 const SCHEMA_ERRORS_MAX: usize = 5;
@@ -127,10 +123,7 @@ impl Toolbox {
     /// The act, within its deadline, its answer cut to size.
     pub async fn run(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
         let tool = &call.entry.tool;
-        let output = match ctx.cancel.is_cancelled() {
-            true => not_begun(call.name()),
-            false => run_with_deadline(ctx, call, evidence).await,
-        };
+        let output = deadline::run(tool.as_ref(), ctx, &call.input, evidence).await;
         cut(output, tool.text_chars_max())
     }
 
@@ -225,93 +218,11 @@ fn parse(name: &str, arguments: &str) -> Result<Value, ToolOutput> {
     })
 }
 
-/// Runs a tool. When it is cancelled or out of time it is told so through its own
-/// token, and has a moment to answer with what there is.
-async fn run_with_deadline(ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
-    let tool = &call.entry.tool;
-    let deadline = tool.deadline(ctx, &call.input);
-    let inner = ToolContext {
-        cancel: ctx.cancel.child_token(),
-        ..ctx.clone()
-    };
-    let act = tool.run(&inner, &call.input, evidence);
-    tokio::pin!(act);
-    let timed_out = tokio::select! {
-        biased;
-        output = &mut act => return output,
-        () = ctx.cancel.cancelled() => false,
-        () = tokio::time::sleep(deadline) => true,
-    };
-    inner.cancel.cancel();
-    let reason = match timed_out {
-        true => format!("stopped after {} s, its deadline", deadline.as_secs_f64()),
-        false => "cancelled".into(),
-    };
-    match tokio::time::timeout(STOP_GRACE, act).await {
-        Ok(mut output) if timed_out && output.interrupted => {
-            output
-                .text
-                .push_str(&format!("\n[`{}` was {reason}]", call.name()));
-            output.interrupted = false;
-            output.is_error = true;
-            output
-        }
-        Ok(output) => output,
-        Err(_) => ToolOutput {
-            interrupted: !timed_out,
-            ..ToolOutput::error(format!(
-                "`{}` was {reason} and did not answer: what it began may or may not have happened; \
-                 look before you repeat it",
-                call.name()
-            ))
-        },
-    }
-}
-
-fn not_begun(name: &str) -> ToolOutput {
-    ToolOutput {
-        interrupted: true,
-        ..ToolOutput::error(format!(
-            "`{name}` was cancelled before it began; nothing was done"
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::World;
-    use crate::tool;
-    use async_trait::async_trait;
     use serde_json::json;
-
-    /// Sleeps; when told to stop, answers or does not.
-    struct Slow {
-        answers: bool,
-    }
-
-    #[async_trait]
-    impl Tool for Slow {
-        fn spec(&self) -> ToolSpec {
-            ToolSpec {
-                name: "slow".into(),
-                description: String::new(),
-                schema: json!({"type": "object"}),
-                world: tool::World::Reads,
-            }
-        }
-
-        async fn run(&self, context: &ToolContext, _: &Value, _: &Value) -> ToolOutput {
-            context.cancel.cancelled().await;
-            if !self.answers {
-                std::future::pending::<()>().await;
-            }
-            ToolOutput {
-                interrupted: true,
-                ..ToolOutput::ok("half of it")
-            }
-        }
-    }
 
     fn check(name: &str, arguments: &str, expected: &[&str]) {
         let refused = Toolbox::core().check(name, arguments).unwrap_err();
@@ -395,45 +306,6 @@ mod tests {
                 .await;
             assert!(output.is_error, "{}", output.text);
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_tool_past_its_deadline_is_told_to_stop_and_its_answer_kept() {
-        let mut world = World::new(&[]);
-        world.toolbox = Toolbox::new().with(Arc::new(Slow { answers: true }));
-        let output = world.call("slow", json!({})).await;
-        assert_eq!(
-            output.text,
-            "half of it\n[`slow` was stopped after 60 s, its deadline]"
-        );
-        assert!(output.is_error && !output.interrupted);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_tool_that_does_not_stop_is_left_behind() {
-        let mut world = World::new(&[]);
-        world.toolbox = Toolbox::new().with(Arc::new(Slow { answers: false }));
-        let output = world.call("slow", json!({})).await;
-        assert!(
-            output.text.contains("may or may not have happened"),
-            "{}",
-            output.text
-        );
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_call_does_not_begin() {
-        let world = World::new(&[]);
-        world.context.cancel.cancel();
-        let output = world
-            .call("write_file", json!({"path": "a", "content": ""}))
-            .await;
-        assert!(
-            output.interrupted && output.text.contains("before it began"),
-            "{}",
-            output.text
-        );
-        assert!(!world.root().join("a").exists());
     }
 
     #[tokio::test]

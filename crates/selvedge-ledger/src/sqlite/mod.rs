@@ -5,6 +5,7 @@
 //! than one. Readers have their own connection and do not block it.
 
 mod backup;
+mod cache;
 mod notify;
 mod read;
 mod schema;
@@ -28,6 +29,7 @@ use crate::stream::{
 use crate::upcast::Upcasts;
 use crate::verify::VerifyReport;
 
+use cache::BlobCache;
 use notify::Subscribers;
 use read::Reader;
 use store::{Job, Store};
@@ -44,6 +46,10 @@ pub struct SqliteOptions {
     pub sync: bool,
     /// The SQLite VFS to use; `None` for the operating system's files.
     pub vfs: Option<String>,
+    /// Pages of write-ahead log after which it is folded into the file.
+    /// Default: 4000, which is 16 MB: rare enough not to be felt, small enough
+    /// to be read quickly when opening.
+    pub checkpoint_pages: u32,
     /// How to read events of older versions.
     pub upcasts: Upcasts,
 }
@@ -65,6 +71,7 @@ impl SqliteOptions {
             mode: Mode::Threaded,
             sync: true,
             vfs: None,
+            checkpoint_pages: 4000,
             upcasts: Upcasts::default(),
         }
     }
@@ -81,6 +88,7 @@ struct Shared {
     // Reads are short and come from the file cache: one connection, taken in
     // turn, has been faster than a pool up to a thousand sessions.
     reader: Mutex<Reader>,
+    blobs: Mutex<BlobCache>,
     subscribers: Arc<Subscribers>,
 }
 
@@ -100,6 +108,7 @@ impl SqliteLedger {
             path,
             writer,
             reader,
+            blobs: Mutex::default(),
             subscribers,
         })))
     }
@@ -107,6 +116,10 @@ impl SqliteLedger {
     /// Where it is.
     pub fn path(&self) -> &str {
         &self.0.path
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, BlobCache> {
+        self.0.blobs.lock().expect("no panic under this lock")
     }
 
     fn reading<T>(
@@ -156,7 +169,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn blob(&self, id: BlobId) -> Result<Arc<str>, LedgerError> {
-        self.reading(|r| r.blob(id))
+        if let Some(content) = self.cache().get(id) {
+            return Ok(content);
+        }
+        let content = self.reading(|r| r.blob(id))?;
+        self.cache().put(id, content.clone());
+        Ok(content)
     }
 
     async fn admit(&self, to: &StreamId, letter: Letter) -> Result<Receipt, LedgerError> {

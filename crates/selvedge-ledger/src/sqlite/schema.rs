@@ -200,7 +200,7 @@ fn set_up(
             "synchronous",
             if options.sync { "full" } else { "normal" },
         )?;
-        connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     } else {
         connection.pragma_update(None, "query_only", true)?;
     }

@@ -9,7 +9,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::spend::{Limits, Spend, Unit};
+use super::shortfall::{BudgetError, Unit};
+use super::spend::{Limits, Spend};
 use crate::money::Usd;
 
 /// A node in the tree of budgets. Clones are the same budget.
@@ -245,75 +246,6 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(budget) = self.budget.take() {
             budget.settle(self.amount, Spend::default());
-        }
-    }
-}
-
-/// Why a call was not admitted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BudgetError {
-    /// Its worst case does not fit: raise the limit, or wait if `would_fit_later`.
-    #[error(
-        "budget `{budget}` allows {}: {} spent, {} held by calls under way, and this call may take {}",
-        unit.show(*limit), unit.show(*spent), unit.show(*held), unit.show(*needed)
-    )]
-    Exhausted {
-        /// Which budget.
-        budget: String,
-        /// Which of its limits.
-        unit: Unit,
-        /// The limit.
-        limit: u64,
-        /// Spent of it.
-        spent: u64,
-        /// Held of it by calls under way.
-        held: u64,
-        /// What this call may take at most.
-        needed: u64,
-    },
-    /// Money is limited and the model's price is not known.
-    #[error("budget `{budget}` limits money, and the price of `{model}` is not known")]
-    PriceUnknown {
-        /// Which budget.
-        budget: String,
-        /// Which model.
-        model: String,
-    },
-}
-
-impl BudgetError {
-    /// Whether the call would fit if the calls under way cost nothing: then it
-    /// is worth waiting for them, since their worst case seldom happens.
-    pub fn would_fit_later(&self) -> bool {
-        match self {
-            Self::Exhausted {
-                limit,
-                spent,
-                needed,
-                ..
-            } => spent.saturating_add(*needed) <= *limit,
-            Self::PriceUnknown { .. } => false,
-        }
-    }
-
-    /// What a person can do about it.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Exhausted {
-                unit,
-                spent,
-                held,
-                needed,
-                ..
-            } => {
-                let enough = spent.saturating_add(*held).saturating_add(*needed);
-                format!("raise the limit to at least {}", unit.show(enough))
-            }
-            Self::PriceUnknown { model, .. } => {
-                format!(
-                    "set a price for `{model}` in the configuration, or limit tokens instead of money"
-                )
-            }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod budget;
 mod estimate;
 mod retry;
+mod shortfall;
 mod spend;
 
 use std::sync::Arc;
@@ -14,17 +15,18 @@ use std::sync::Arc;
 use selvedge_runtime::{Chance, Clock};
 use tokio_util::sync::CancellationToken;
 
-pub use budget::{Budget, BudgetError, Reservation};
+pub use budget::{Budget, Reservation};
 pub use estimate::input_tokens_estimate;
 pub use retry::Retry;
-pub use spend::{Limits, Spend, Unit};
+pub use shortfall::{BudgetError, Unit};
+pub use spend::{Limits, Spend};
 
 use crate::catalogue::Catalogue;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
 use crate::provider::DeltaSink;
 use crate::providers::Providers;
-use crate::types::{Delta, Request, Response};
+use crate::types::{Delta, Request, Response, Usage};
 
 /// The one door through which models are asked.
 pub struct Gate {
@@ -48,12 +50,14 @@ pub struct Answered {
     pub first_token_ms: Option<u64>,
     /// From the first attempt to the end, waits included.
     pub total_ms: u64,
+    /// What attempts that broke off are likely to have cost besides.
+    pub wasted: Spend,
 }
 
 impl Answered {
     /// What to settle a reservation with.
     pub fn spend(&self) -> Spend {
-        Spend::call(&self.response.usage, self.cost)
+        Spend::call(&self.response.usage, self.cost) + self.wasted
     }
 }
 
@@ -68,6 +72,9 @@ pub struct Failed {
     pub attempts: u32,
     /// From the first attempt to giving up.
     pub total_ms: u64,
+    /// What attempts that broke off are likely to have cost: what to settle a
+    /// reservation with.
+    pub wasted: Spend,
 }
 
 impl Gate {
@@ -134,59 +141,49 @@ impl Gate {
     ) -> Result<Answered, Failed> {
         let begun = self.clock.now().0;
         let since_begun = || u64::try_from(self.clock.now().0 - begun).unwrap_or(0);
+        let price = self.price(&request.model);
         let mut attempts = 0;
+        let mut wasted = Spend::default();
         loop {
             attempts += 1;
-            let mut first_token_ms = None;
-            let result = self
-                .attempt(
-                    request,
-                    &mut |delta: Delta| {
-                        if !matches!(delta, Delta::Alive) {
-                            first_token_ms.get_or_insert_with(since_begun);
-                        }
-                        deltas.take(delta);
-                    },
-                    cancel,
-                )
-                .await;
-            let error = match result {
+            let mut heard = Heard::default();
+            let mut listen = |delta: Delta| {
+                heard.note(&delta, since_begun);
+                deltas.take(delta);
+            };
+            let mut error = match self.attempt(request, &mut listen, cancel).await {
                 Ok(response) => {
-                    let cost = self
-                        .price(&request.model)
-                        .map(|price| price.cost(&response.usage));
-                    let total_ms = since_begun();
                     return Ok(Answered {
+                        cost: price.map(|price| price.cost(&response.usage)),
                         response,
-                        cost,
                         attempts,
-                        first_token_ms,
-                        total_ms,
+                        first_token_ms: heard.first_token_ms,
+                        total_ms: since_begun(),
+                        wasted,
                     });
                 }
                 Err(error) => error,
             };
-            let Some(wait) = self.retry.wait(&error, attempts, self.chance.next()) else {
-                return Err(Failed {
-                    error,
-                    attempts,
-                    total_ms: since_begun(),
-                });
-            };
-            notice(&format!(
-                "{error}; trying again in {:.1} s ({} of {})",
-                wait.as_secs_f64(),
-                attempts + 1,
-                self.retry.attempts_max,
-            ));
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => {
-                    let error = ModelError::Cancelled;
-                    return Err(Failed { error, attempts, total_ms: since_begun() });
+            wasted = wasted + heard.waste(request, price);
+            if let Some(wait) = self.retry.wait(&error, attempts, self.chance.next()) {
+                let (next, of) = (attempts + 1, self.retry.attempts_max);
+                let seconds = wait.as_secs_f64();
+                notice(&format!(
+                    "{error}; trying again in {seconds:.1} s ({next} of {of})"
+                ));
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => error = ModelError::Cancelled,
+                    () = self.clock.sleep(wait) => continue,
                 }
-                () = self.clock.sleep(wait) => {}
             }
+            let total_ms = since_begun();
+            return Err(Failed {
+                error,
+                attempts,
+                total_ms,
+                wasted,
+            });
         }
     }
 
@@ -210,6 +207,44 @@ impl Gate {
             .facts(&request.model)
             .and_then(|facts| facts.context_tokens);
         input_tokens_estimate(request).min(context.unwrap_or(u64::MAX))
+    }
+}
+
+/// What was heard of one attempt.
+#[derive(Default)]
+struct Heard {
+    anything: bool,
+    bytes: u64,
+    first_token_ms: Option<u64>,
+}
+
+impl Heard {
+    fn note(&mut self, delta: &Delta, now: impl Fn() -> u64) {
+        self.anything = true;
+        if let Delta::Text(text) | Delta::Reasoning(text) = delta {
+            self.bytes += text.len() as u64;
+            self.first_token_ms.get_or_insert_with(now);
+        }
+    }
+
+    /// What an attempt that broke off costs. Providers charge for an answer
+    /// once it has begun, but did not get to say how much.
+    fn waste(&self, request: &Request, price: Option<Price>) -> Spend {
+        if !self.anything {
+            return Spend::default();
+        }
+        let usage = Usage {
+            input: request.bytes().div_ceil(4),
+            output: self.bytes.div_ceil(4),
+            ..Usage::default()
+        };
+        let spend = Spend::call(&usage, price.map(|price| price.cost(&usage)));
+        // It is part of the call that goes on.
+        Spend {
+            calls: 0,
+            unpriced: 0,
+            ..spend
+        }
     }
 }
 

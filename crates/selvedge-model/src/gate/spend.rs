@@ -71,26 +71,3 @@ impl std::ops::Add for Spend {
         }
     }
 }
-
-/// What a budget counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Money; amounts are billionths of a dollar.
-    Usd,
-    /// Tokens.
-    Tokens,
-    /// Model calls.
-    Calls,
-}
-
-impl Unit {
-    pub(super) fn show(self, amount: u64) -> String {
-        match self {
-            Self::Usd => Usd::from_nanos(amount).to_string(),
-            Self::Tokens => format!("{amount} tokens"),
-            Self::Calls if amount == 1 => "1 model call".to_owned(),
-            Self::Calls => format!("{amount} model calls"),
-        }
-    }
-}

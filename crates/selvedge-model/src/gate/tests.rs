@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::scripted::{Entry, ScriptedModel, Turn};
-use crate::types::{Stop, Usage};
+use crate::types::Stop;
 
 fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()

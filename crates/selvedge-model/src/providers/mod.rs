@@ -1,8 +1,26 @@
 //! The providers that can be asked, by name.
+//!
+//! Which there are follows from the catalogue and from the keys that are set.
+//! Making them opens nothing and reads no file: that waits for the first call.
+
+mod answer;
+mod anthropic;
+mod http;
+mod openai_chat;
+mod refusal;
+mod schema;
+mod sse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use secrecy::SecretString;
+
+pub use anthropic::Anthropic;
+pub use http::{Endpoint, HttpOptions};
+pub use openai_chat::OpenAiChat;
+
+use crate::catalogue::{Catalogue, Protocol, ProviderFacts};
 use crate::error::ModelError;
 use crate::nearest::{did_you_mean, nearest};
 use crate::provider::Provider;
@@ -18,6 +36,28 @@ impl Providers {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Those of the catalogue whose key or address `lookup` has: a variable of
+    /// the environment, or a stored secret of the same name.
+    pub fn from_env(
+        catalogue: &Catalogue,
+        options: &HttpOptions,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let mut providers = Self::new();
+        for (name, facts) in catalogue.providers() {
+            let Some(endpoint) = endpoint(name, facts, options, &lookup) else {
+                continue;
+            };
+            let provider: Arc<dyn Provider> = match facts.protocol {
+                Protocol::OpenaiChat => Arc::new(OpenAiChat::new(endpoint)),
+                Protocol::Anthropic => Arc::new(Anthropic::new(endpoint)),
+                Protocol::Scripted => continue,
+            };
+            providers = providers.with(name, provider);
+        }
+        providers
     }
 
     /// With `provider` for every model of `name`, or for one model if `name` is
@@ -65,4 +105,118 @@ fn provider_of(model: &str) -> &str {
     model
         .split_once('/')
         .map_or(model, |(provider, _)| provider)
+}
+
+/// Where a provider is and what opens its door, if it has been given either.
+fn endpoint(
+    name: &str,
+    facts: &ProviderFacts,
+    options: &HttpOptions,
+    lookup: &impl Fn(&str) -> Option<String>,
+) -> Option<Endpoint> {
+    let set = |variable: &Option<String>| {
+        let value = lookup(variable.as_ref()?)?;
+        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let key = set(&facts.key_variable);
+    let elsewhere = set(&facts.base_url_variable);
+    let host = set(&facts.host_variable);
+    // A provider without any variable was added by the user and needs none.
+    let added = facts.key_variable.is_none()
+        && facts.base_url_variable.is_none()
+        && facts.host_variable.is_none();
+    if key.is_none() && elsewhere.is_none() && host.is_none() && !added {
+        return None;
+    }
+    let usual = facts.base_url.clone();
+    let at_host = host.and_then(|host| on_host(usual.as_deref()?, &host));
+    Some(Endpoint {
+        provider: name.to_owned(),
+        base_url: elsewhere.or(at_host).or(usual)?,
+        key: key.map(SecretString::from),
+        key_variable: facts.key_variable.clone(),
+        options: options.clone(),
+    })
+}
+
+/// The usual base URL with another host: `box`, `box:8080` or `http://box:8080`.
+fn on_host(usual: &str, host: &str) -> Option<String> {
+    let usual = reqwest::Url::parse(usual).ok()?;
+    let full = if host.contains("://") {
+        host.to_owned()
+    } else {
+        format!("{}://{host}", usual.scheme())
+    };
+    let mut url = reqwest::Url::parse(&full).ok()?;
+    if url.port().is_none() && !host.contains("://") {
+        url.set_port(usual.port()).ok()?;
+    }
+    if url.host_str() == Some("0.0.0.0") {
+        // A server's way to say "every address"; a client needs one.
+        url.set_host(Some("127.0.0.1")).ok()?;
+    }
+    if url.path() == "/" {
+        url.set_path(usual.path());
+    }
+    Some(url.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn endpoint_of(name: &str, variables: &[(&str, &str)]) -> Option<Endpoint> {
+        let catalogue = Catalogue::built_in();
+        let (_, facts) = catalogue
+            .providers()
+            .find(|(provider, _)| *provider == name)?;
+        let lookup = |wanted: &str| {
+            variables
+                .iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        endpoint(name, facts, &HttpOptions::default(), &lookup)
+    }
+
+    #[test]
+    fn a_provider_is_available_when_its_key_or_its_address_is_set() {
+        let lookup = |name: &str| match name {
+            "OPENAI_API_KEY" => Some("sk-1".to_owned()),
+            "OLLAMA_HOST" => Some("box".to_owned()),
+            "ANTHROPIC_API_KEY" => Some("  ".to_owned()),
+            _ => None,
+        };
+        let providers =
+            Providers::from_env(&Catalogue::built_in(), &HttpOptions::default(), lookup);
+        assert_eq!(
+            providers.available().into_iter().collect::<Vec<_>>(),
+            ["ollama", "openai"]
+        );
+    }
+
+    #[test]
+    fn a_base_url_of_ones_own_replaces_the_usual_one() {
+        let openai = endpoint_of("openai", &[("OPENAI_BASE_URL", "http://gpu:8000/v1")]).unwrap();
+        assert_eq!(openai.base_url, "http://gpu:8000/v1");
+        assert!(openai.key.is_none());
+        let openai = endpoint_of("openai", &[("OPENAI_API_KEY", " sk-1\n")]).unwrap();
+        assert_eq!(openai.base_url, "https://api.openai.com/v1");
+        assert_eq!(openai.key.unwrap().expose_secret(), "sk-1");
+    }
+
+    #[test]
+    fn ollamas_host_is_understood_in_all_its_spellings() {
+        let url = |host| {
+            endpoint_of("ollama", &[("OLLAMA_HOST", host)])
+                .unwrap()
+                .base_url
+        };
+        assert_eq!(url("box"), "http://box:11434/v1");
+        assert_eq!(url("box:8080"), "http://box:8080/v1");
+        assert_eq!(url("0.0.0.0"), "http://127.0.0.1:11434/v1");
+        assert_eq!(url("https://ollama.example"), "https://ollama.example/v1");
+    }
 }

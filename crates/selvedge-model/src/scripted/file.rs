@@ -1,21 +1,7 @@
 //! The YAML of a script.
 //!
-//! ```yaml
-//! model: scripted/demo                  # what it calls itself
-//! price: {input: 3.0, output: 15.0}     # US dollars per million tokens
-//! agents:
-//!   engineer:
-//!     - text: I will look at the files first.
-//!       calls:
-//!         - list_files: {path: "."}
-//!         - read_file: '{"path": '      # a text is taken as it is, even if broken
-//!       usage: {input: 900, output: 60}
-//!       delay: 300ms
-//!     - error: {kind: rate_limited, retry_after: 1s}
-//!     - answer: {verdict: pass}
-//! ```
-//!
-//! An `error` is what one attempt at the turn after it gets.
+//! Its shape is shown at `ScriptedModel`. Nothing unknown is passed over: a
+//! typo in a key would otherwise be a turn that silently does less.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -29,6 +29,30 @@ use crate::types::{Delta, Request, Response};
 const PROVIDER: &str = "scripted";
 
 /// A model that says what it was told to say.
+///
+/// A script is a YAML file:
+///
+/// ```yaml
+/// model: scripted/demo                  # what it calls itself
+/// price: {input: 3.0, output: 15.0}     # US dollars per million tokens
+/// agents:
+///   engineer:
+///     - text: I will look at the files first.
+///       reasoning: The request names no file.
+///       calls:
+///         - list_files: {path: "."}
+///         - read_file: '{"path": '      # a text is taken as it is, even if broken
+///       usage: {input: 900, output: 60} # else a token for every four bytes
+///       delay: 300ms                    # spread over the words
+///     - error: {kind: rate_limited, retry_after: 1s}
+///     - answer: {verdict: pass}         # a structured answer
+///     - text: cut off in the mid
+///       stop: length                    # end, tools, length or filtered
+/// ```
+///
+/// Only `agents` is required. An `error` (`transient`, `rate_limited`,
+/// `permanent` or `user_fixable`, with `what` and `hint`) is what one attempt at
+/// the turn after it gets.
 pub struct ScriptedModel {
     source: Source,
     label: Option<String>,

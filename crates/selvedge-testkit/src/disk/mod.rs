@@ -46,7 +46,9 @@ use vfs::Registration;
 ///
 /// SQLite draws its random numbers (the salts of a log, `random()`) from one
 /// generator per process. The disk feeds it from its own seed, which is exact
-/// as long as one thread at a time works on simulated disks.
+/// as long as one thread at a time works on simulated disks. Threads may share
+/// a disk, but since sleep takes no time, one that waits for another exhausts
+/// SQLite's patience soon: it should be ready to try again.
 pub struct SimDisk {
     shared: Arc<Shared>,
     name: String,

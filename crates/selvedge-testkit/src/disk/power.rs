@@ -196,3 +196,61 @@ fn coin(rng: &mut ChaCha8Rng) -> bool {
 fn below(rng: &mut ChaCha8Rng, bound: u64) -> u64 {
     rng.next_u64() % bound
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::SeedableRng;
+
+    const SECTORS: usize = 8;
+
+    /// Loses power over a page of zeros with a pending page of ones, and shows
+    /// which sectors became ones.
+    fn survivors(policy: PowerLoss, seed: u64) -> String {
+        let mut medium = Medium::default();
+        let file = medium.create(Some("/a"));
+        medium.write(file, 0, &[0; SECTORS * TEAR_BYTES as usize]);
+        medium.sync(file);
+        medium.write(file, 0, &[1; SECTORS * TEAR_BYTES as usize]);
+        lose_power(&mut medium, policy, &mut ChaCha8Rng::seed_from_u64(seed));
+        let bytes = medium.written("/a").expect("its name was synced");
+        assert_eq!(medium.durable("/a").as_ref(), Some(&bytes));
+        bytes
+            .chunks(TEAR_BYTES as usize)
+            .map(|sector| {
+                assert!(sector.iter().all(|byte| *byte == sector[0]));
+                if sector[0] == 1 { '#' } else { '.' }
+            })
+            .collect()
+    }
+
+    /// All outcomes of a policy, each once.
+    fn outcomes(policy: PowerLoss) -> Vec<String> {
+        let mut all: Vec<String> = (0..200).map(|seed| survivors(policy, seed)).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn a_whole_write_survives_or_does_not() {
+        assert_eq!(outcomes(PowerLoss::Nothing), ["........"]);
+        assert_eq!(outcomes(PowerLoss::Everything), ["########"]);
+        assert_eq!(outcomes(PowerLoss::Prefix), ["########", "........"]);
+        assert_eq!(outcomes(PowerLoss::Subset), ["########", "........"]);
+    }
+
+    #[test]
+    fn a_torn_write_keeps_one_side_of_a_boundary() {
+        let torn = outcomes(PowerLoss::Torn);
+        assert!(torn.iter().any(|kept| kept == "###....."));
+        assert!(torn.iter().any(|kept| kept == "...#####"));
+        // Seven boundaries with two sides each, and the whole write.
+        assert_eq!(torn.len(), 7 * 2 + 1);
+    }
+
+    #[test]
+    fn scattered_sectors_survive_in_any_pattern() {
+        assert!(outcomes(PowerLoss::Sectors).len() > 100);
+    }
+}

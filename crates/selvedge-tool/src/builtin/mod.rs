@@ -4,12 +4,13 @@ mod ask_user;
 mod change;
 mod edit_file;
 mod finish;
-
+mod git;
+mod git_commit;
 mod list_files;
 mod multi_edit;
 mod read_file;
 mod replace;
-
+mod run_command;
 mod search_files;
 mod write_file;
 
@@ -23,9 +24,11 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(ask_user::AskUser),
         Arc::new(edit_file::EditFile),
         Arc::new(finish::Finish),
+        Arc::new(git_commit::GitCommit),
         Arc::new(list_files::ListFiles),
         Arc::new(multi_edit::MultiEdit),
         Arc::new(read_file::ReadFile),
+        Arc::new(run_command::RunCommand::default()),
         Arc::new(search_files::SearchFiles),
         Arc::new(write_file::WriteFile),
     ]

@@ -97,7 +97,7 @@ fn hint(text: &str, old: &str) -> String {
         }
     }
     match best {
-        Some((nearness, number, line)) if nearness == 1.0 => format!(
+        Some((1.0, number, line)) => format!(
             "; its first line is there, at line {number}, as `{}`, but spaces or the lines after \
              it differ: read the file again",
             start(line)

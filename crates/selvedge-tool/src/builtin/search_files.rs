@@ -179,15 +179,13 @@ impl Hits {
             if self.context > 0 && from > next && !self.text.is_empty() {
                 self.text.push_str("--\n");
             }
-            for shown in from..until {
-                let mark = match self.regex.is_match(lines[shown]) {
-                    true => ':',
-                    false => '-',
-                };
-                let line = String::from_utf8_lossy(lines[shown]);
+            for (offset, line) in lines[from..until].iter().enumerate() {
+                let mark = if self.regex.is_match(line) { ':' } else { '-' };
+                let line = String::from_utf8_lossy(line);
                 let line = &line[..crate::cut::end_of(&line, LINE_CHARS_MAX)];
+                let number = from + offset + 1;
                 self.text
-                    .push_str(&format!("{path}{mark}{}{mark} {line}\n", shown + 1));
+                    .push_str(&format!("{path}{mark}{number}{mark} {line}\n"));
             }
             next = next.max(until);
         }

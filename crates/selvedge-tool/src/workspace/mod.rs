@@ -11,6 +11,7 @@ mod place;
 mod walk;
 
 pub use path::PathError;
+pub(crate) use path::refuse_git;
 pub(crate) use place::{FILE_BYTES_MAX, Place};
 pub(crate) use walk::Walk;
 
@@ -48,10 +49,15 @@ impl Workspace {
         &self.dir
     }
 
+    /// The path from the root that a text names, before any file is looked at.
+    pub(crate) fn relative(&self, text: &str) -> Result<PathBuf, PathError> {
+        path::relative(&self.root, text)
+    }
+
     /// Where a path leads, symlinks resolved: relative to the root, and empty for
     /// the root itself. It must exist.
     pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, PathError> {
-        let relative = path::relative(&self.root, text)?;
+        let relative = self.relative(text)?;
         self.canonical(&relative)
             .map_err(|source| PathError::from_io(text, source))
     }
@@ -59,7 +65,7 @@ impl Workspace {
     /// Where a file would be written: like [`Self::existing`], but the end of the
     /// path may be missing. Nothing is created.
     pub(crate) fn destination(&self, text: &str) -> Result<PathBuf, PathError> {
-        let relative = path::relative(&self.root, text)?;
+        let relative = self.relative(text)?;
         let mut known = relative.as_path();
         let mut missing = Vec::new();
         let mut place = loop {
@@ -85,7 +91,7 @@ impl Workspace {
             });
         }
         place.extend(missing.into_iter().rev());
-        path::refuse_git(text, &place)?;
+        refuse_git(text, &place)?;
         Ok(place)
     }
 

@@ -135,7 +135,7 @@ pub(super) fn relative(root: &Path, text: &str) -> Result<PathBuf, PathError> {
 
 /// Refuses a place that git keeps for itself: a hook or a setting written there
 /// would run later, as the user, outside of any fence.
-pub(super) fn refuse_git(text: &str, place: &Path) -> Result<(), PathError> {
+pub(crate) fn refuse_git(text: &str, place: &Path) -> Result<(), PathError> {
     // Some file systems ignore case, so `.GIT` is the same directory there.
     let inside = place
         .components()

@@ -235,7 +235,7 @@ mod tests {
                     );
                 }
             });
-            for _ in 0..10_000 {
+            for _ in 0..100_000 {
                 match write(&workspace, "a/secret", "overwritten") {
                     Ok(()) => written += 1,
                     Err(_) => refused += 1,
@@ -253,6 +253,22 @@ mod tests {
             written > 0 && refused > 0,
             "{written} written, {refused} refused"
         );
+    }
+
+    #[test]
+    fn a_directory_that_became_a_symlink_after_it_was_resolved_is_refused() {
+        let scratch = scratch();
+        let (root, outside) = (scratch.path().join("app"), scratch.path().join("outside"));
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("secret"), "canary").unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let resolved = workspace.destination("a/secret").unwrap();
+        std::fs::remove_dir(root.join("a")).unwrap();
+        symlink(&outside, root.join("a")).unwrap();
+        assert!(Place::create(&workspace, &resolved).is_err());
+        assert!(workspace.open_at(&resolved).is_err());
+        assert!(workspace.open_dir(Path::new("a")).is_err());
     }
 
     #[test]

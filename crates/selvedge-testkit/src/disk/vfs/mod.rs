@@ -185,8 +185,11 @@ unsafe extern "C" fn open(
             Ok(handle) => handle,
             Err(refusal) => return refusal,
         };
-        Arc::increment_strong_count(ptr::from_ref(vfs));
-        SimFile::fill(file, Arc::from_raw(ptr::from_ref(vfs)), handle);
+        // The pointer that came from `Arc::as_ptr` reaches the counts as well,
+        // which one made from the reference would not.
+        let owner = (*raw).pAppData.cast_const().cast::<SimVfs>();
+        Arc::increment_strong_count(owner);
+        SimFile::fill(file, Arc::from_raw(owner), handle);
         if !flags_out.is_null() {
             *flags_out = flags;
         }
@@ -270,6 +273,8 @@ unsafe extern "C" fn sleep(raw: *mut ffi::sqlite3_vfs, us: c_int) -> c_int {
     let vfs = unsafe { SimVfs::of(raw) };
     let duration = u32::try_from(us).unwrap_or(0);
     vfs.enter().with(|state| state.sleep(duration));
+    // Whoever holds the lock may be a thread that needs this processor.
+    std::thread::yield_now();
     us
 }
 

@@ -1,0 +1,215 @@
+//! A request as Anthropic's Messages has it.
+//!
+//! Borrowed throughout, as for Chat Completions. Marks for the provider's cache
+//! stand after the system prompt and on the last messages of the user: the
+//! conversation grows by appending, so the mark of one request is found again
+//! by the next.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::seal::Seal;
+use crate::providers::answer::{arguments_object, text_of};
+use crate::providers::schema::simplified;
+use crate::types::{Part, Request, Role, ToolDefinition};
+
+/// Marks on messages; with the one on the system prompt they stay below the
+/// provider's limit of four.
+const MESSAGE_MARKS: usize = 2;
+
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<Entry<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    kind: Kind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Mark>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Kind<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: &'a str,
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct Mark {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+/// The body to send.
+pub(super) fn body(request: &Request) -> Body<'_> {
+    let model = request.model_name();
+    let mut system: Vec<Block<'_>> = Vec::new();
+    system.extend(text(&request.system));
+    mark(system.last_mut());
+    let format = |schema| json!({"format": {"type": "json_schema", "schema": simplified(schema)}});
+    Body {
+        model,
+        max_tokens: request.output_tokens_max,
+        system,
+        messages: entries(request),
+        tools: request.tools.iter().map(tool).collect(),
+        output_config: request.output_schema.as_deref().map(format),
+        temperature: request.temperature.filter(|_| takes_temperature(model)),
+        stream: true,
+    }
+}
+
+fn entries(request: &Request) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::with_capacity(request.messages.len());
+    for message in &request.messages {
+        // Results are the user's to give, and two messages of one side are one.
+        let role = if message.role == Role::Assistant {
+            "assistant"
+        } else {
+            "user"
+        };
+        let blocks = message
+            .parts
+            .iter()
+            .filter_map(|part| block(part, request.model_name()));
+        match entries.last_mut() {
+            Some(last) if last.role == role => last.content.extend(blocks),
+            _ => entries.push(Entry {
+                role,
+                content: blocks.collect(),
+            }),
+        }
+    }
+    entries.retain(|entry| !entry.content.is_empty());
+    for entry in entries
+        .iter_mut()
+        .rev()
+        .filter(|entry| entry.role == "user")
+        .take(MESSAGE_MARKS)
+    {
+        mark(entry.content.last_mut());
+    }
+    entries
+}
+
+fn block<'a>(part: &'a Part, model: &str) -> Option<Block<'a>> {
+    let kind = match part {
+        Part::Text { text: words } => return text(text_of(words)),
+        Part::Reasoning { text, signature } => match Seal::read(signature.as_ref()?, model)? {
+            Seal::Signature(signature) => Kind::Thinking {
+                thinking: text_of(text),
+                signature,
+            },
+            Seal::Redacted(data) => Kind::RedactedThinking { data },
+        },
+        Part::ToolCall(call) => {
+            let input = RawValue::from_string(arguments_object(&call.arguments));
+            Kind::ToolUse {
+                id: &call.id,
+                name: &call.name,
+                input: input.expect("it was made to be an object"),
+            }
+        }
+        Part::ToolResult(result) => {
+            let content = text_of(&result.content);
+            Kind::ToolResult {
+                tool_use_id: &result.id,
+                content,
+                is_error: result.is_error,
+            }
+        }
+    };
+    Some(Block {
+        kind,
+        cache_control: None,
+    })
+}
+
+/// A block of words; the provider refuses an empty one.
+fn text(text: &str) -> Option<Block<'_>> {
+    let kind = Kind::Text { text };
+    (!text.trim().is_empty()).then_some(Block {
+        kind,
+        cache_control: None,
+    })
+}
+
+fn mark(block: Option<&mut Block<'_>>) {
+    if let Some(block) = block {
+        block.cache_control = Some(Mark {
+            r#type: "ephemeral",
+        });
+    }
+}
+
+fn tool(tool: &ToolDefinition) -> Tool<'_> {
+    Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.schema,
+    }
+}
+
+/// Whether the model has the setting; those since the fifth generation refuse it.
+fn takes_temperature(model: &str) -> bool {
+    let generation = model
+        .split(['-', '.'])
+        .find_map(|word| word.parse::<u32>().ok());
+    generation.is_none_or(|generation| generation < 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fifth_generation_has_no_temperature() {
+        assert!(takes_temperature("claude-sonnet-4-6") && takes_temperature("claude-3-7-sonnet"));
+        assert!(!takes_temperature("claude-opus-5-5") && !takes_temperature("claude-sonnet-5"));
+    }
+}

@@ -1,0 +1,287 @@
+//! An answer put together from the chunks of Chat Completions.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::provider::DeltaSink;
+use crate::providers::answer::Answer;
+use crate::providers::refusal::explanation;
+use crate::types::{Delta, Part, Request, Stop, ToolCall, Usage};
+
+/// What has been said so far.
+#[derive(Default)]
+pub(super) struct Stream {
+    text: String,
+    reasoning: String,
+    calls: Vec<Building>,
+    stop: Option<Stop>,
+    refused: bool,
+    usage: Option<Usage>,
+    model: Option<String>,
+}
+
+/// A call on its way.
+#[derive(Default)]
+struct Building {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Stream {
+    /// Takes the data of one event.
+    pub(super) fn take(&mut self, event: &str, deltas: &mut dyn DeltaSink) -> Result<(), String> {
+        let chunk: Chunk = serde_json::from_str(event)
+            .map_err(|error| format!("an event cannot be read: {error}"))?;
+        if chunk.error.is_some() {
+            return Err(format!(
+                "the stream turned into an error: {}",
+                explanation(event)
+            ));
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = Some(usage.into());
+        }
+        if self.model.is_none() {
+            self.model = chunk.model.filter(|model| !model.is_empty());
+        }
+        for choice in chunk.choices.unwrap_or_default() {
+            self.take_choice(choice, deltas)?;
+        }
+        Ok(())
+    }
+
+    fn take_choice(&mut self, choice: Choice, deltas: &mut dyn DeltaSink) -> Result<(), String> {
+        let said = choice.delta.unwrap_or_default();
+        if let Some(text) = said
+            .reasoning_content
+            .or(said.reasoning)
+            .filter(|text| !text.is_empty())
+        {
+            self.reasoning.push_str(&text);
+            deltas.take(Delta::Reasoning(text));
+        }
+        self.refused |= said.refusal.as_ref().is_some_and(|text| !text.is_empty());
+        for text in [said.content, said.refusal]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+        {
+            self.text.push_str(&text);
+            deltas.take(Delta::Text(text));
+        }
+        for piece in said.tool_calls.unwrap_or_default() {
+            self.take_call(piece);
+            deltas.take(Delta::Alive);
+        }
+        match choice.finish_reason.as_deref() {
+            None | Some("") => {}
+            Some("error") => return Err("the model stopped with an error".to_owned()),
+            Some(reason) => self.stop = Some(stop(reason)),
+        }
+        Ok(())
+    }
+
+    fn take_call(&mut self, piece: CallPiece) {
+        let id = piece.id.unwrap_or_default();
+        let function = piece.function.unwrap_or_default();
+        let call = self.building(piece.index, &id);
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        call.name
+            .push_str(function.name.as_deref().unwrap_or_default());
+        match function.arguments {
+            Some(Value::String(text)) => call.arguments.push_str(&text),
+            None | Some(Value::Null) => {}
+            // Not the protocol, but unmistakable.
+            Some(other) => call.arguments.push_str(&other.to_string()),
+        }
+    }
+
+    /// The call a piece belongs to. Some servers number every call 0, or none:
+    /// a new id then tells a new call.
+    fn building(&mut self, index: Option<u64>, id: &str) -> &mut Building {
+        let same = |call: &Building| {
+            let numbered = index.is_none() || call.index == index;
+            numbered && (id.is_empty() || call.id.is_empty() || call.id == id)
+        };
+        let at = self.calls.iter().rposition(same).unwrap_or_else(|| {
+            self.calls.push(Building {
+                index,
+                ..Building::default()
+            });
+            self.calls.len() - 1
+        });
+        &mut self.calls[at]
+    }
+
+    /// What was said, once the stream is over.
+    pub(super) fn into_answer(self, request: &Request) -> Result<Answer, String> {
+        let mut parts = Vec::new();
+        if !self.reasoning.is_empty() {
+            parts.push(Part::Reasoning {
+                text: self.reasoning.into(),
+                signature: None,
+            });
+        }
+        if !self.text.is_empty() {
+            parts.push(Part::Text {
+                text: self.text.into(),
+            });
+        }
+        for (i, call) in self.calls.into_iter().enumerate() {
+            if call.name.is_empty() {
+                return Err("a tool call was left unfinished".to_owned());
+            }
+            // A server that gives no id gets one that no other turn has.
+            let id = if call.id.is_empty() {
+                format!("call_{}_{i}", request.turn)
+            } else {
+                call.id
+            };
+            parts.push(Part::ToolCall(ToolCall {
+                id,
+                name: call.name,
+                arguments: call.arguments.into(),
+            }));
+        }
+        let stop = if self.refused {
+            self.stop.map(|_| Stop::Filtered)
+        } else {
+            self.stop
+        };
+        Ok(Answer {
+            parts,
+            stop,
+            usage: self.usage,
+            model: self.model,
+        })
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "tool_calls" | "function_call" => Stop::Tools,
+        "length" => Stop::Length,
+        "content_filter" => Stop::Filtered,
+        _ => Stop::End,
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    error: Option<Value>,
+    model: Option<String>,
+    choices: Option<Vec<Choice>>,
+    usage: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    delta: Option<Said>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Said {
+    content: Option<String>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Counted {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl From<Counted> for Usage {
+    fn from(counted: Counted) -> Self {
+        let prompt = counted.prompt_tokens_details.unwrap_or_default();
+        let completion = counted.completion_tokens_details.unwrap_or_default();
+        Self {
+            input: counted.prompt_tokens,
+            cached: prompt.cached_tokens.unwrap_or(0),
+            cache_written: prompt.cache_write_tokens.unwrap_or(0),
+            output: counted.completion_tokens,
+            reasoning: completion.reasoning_tokens.unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names and arguments of the calls that these pieces make.
+    fn calls(pieces: &[&str]) -> Vec<(String, String)> {
+        let mut stream = Stream::default();
+        for piece in pieces {
+            let event = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{piece}]}}}}]}}"#);
+            stream.take(&event, &mut |_| {}).unwrap();
+        }
+        stream
+            .calls
+            .into_iter()
+            .map(|call| (call.name, call.arguments))
+            .collect()
+    }
+
+    fn pair(name: &str, arguments: &str) -> (String, String) {
+        (name.to_owned(), arguments.to_owned())
+    }
+
+    #[test]
+    fn pieces_of_calls_that_alternate_find_their_call() {
+        let pieces = [
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":""}}"#,
+            r#"{"index":1,"id":"b","function":{"name":"y","arguments":"{"}}"#,
+            r#"{"index":0,"function":{"arguments":"{1"}}"#,
+            r#"{"index":1,"function":{"arguments":"2}"}}"#,
+            r#"{"index":0,"function":{"arguments":"}"}}"#,
+        ];
+        assert_eq!(calls(&pieces), [pair("x", "{1}"), pair("y", "{2}")]);
+    }
+
+    #[test]
+    fn calls_that_are_all_numbered_zero_are_told_apart_by_their_ids() {
+        let pieces = [
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}"#,
+            r#"{"index":0,"id":"b","function":{"name":"y","arguments":{"k":1}}}"#,
+        ];
+        assert_eq!(calls(&pieces), [pair("x", "{}"), pair("y", r#"{"k":1}"#)]);
+    }
+}

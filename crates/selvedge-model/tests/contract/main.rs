@@ -1,0 +1,10 @@
+//! The contract of every provider, kept against a server that breaks it.
+//!
+//! Each case runs over both protocols: a complete answer or an error that says
+//! what to do, whatever happens on the way.
+
+mod answers;
+mod faults;
+mod gate;
+mod requests;
+mod world;

@@ -1,0 +1,204 @@
+//! The git program, in a repository that nobody vouches for.
+//!
+//! A repository can name programs for git to run: hooks, filters, signing, a file
+//! system monitor. It was written by others, so all of that is switched off here.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::process::{self, Limits, Process};
+use crate::tool::{ToolContext, ToolOutput};
+
+/// Git, at the root of a workspace.
+pub(super) struct Git<'a> {
+    context: &'a ToolContext,
+    program: PathBuf,
+    options: Vec<OsString>,
+}
+
+/// A commit.
+pub(super) struct Commit {
+    pub(super) id: String,
+    pub(super) parents: Vec<String>,
+    pub(super) message: String,
+}
+
+// Whatever a repository could make git run, and what would ask or wait.
+const HARDENED: [&str; 16] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=",
+    "core.sshCommand=false",
+    "commit.gpgSign=false",
+    "commit.template=",
+    "log.showSignature=false",
+    "diff.external=",
+    "credential.helper=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "safe.bareRepository=explicit",
+    "submodule.recurse=false",
+];
+
+impl<'a> Git<'a> {
+    /// Finds the repository of the workspace.
+    pub(super) async fn open(context: &'a ToolContext) -> Result<Self, ToolOutput> {
+        let program = process::find("git", context.workspace.root())
+            .ok_or_else(|| ToolOutput::error("git is not installed on this machine"))?;
+        let mut options = vec!["--no-pager".into(), "--literal-pathspecs".into()];
+        for setting in HARDENED {
+            options.extend(["-c".into(), OsString::from(setting)]);
+        }
+        let mut git = Self {
+            context,
+            program,
+            options,
+        };
+        git.must("find the repository", words(&["rev-parse", "--git-dir"]))
+            .await?;
+        git.without_filters().await?;
+        git.with_identity().await?;
+        Ok(git)
+    }
+
+    /// Switches off the filters that the repository itself defines. Those of the user,
+    /// such as LFS, are wanted.
+    async fn without_filters(&mut self) -> Result<(), ToolOutput> {
+        let pattern = r"^filter\..*\.(clean|smudge|process|required)$";
+        let query = [
+            "config",
+            "--local",
+            "--includes",
+            "--name-only",
+            "--null",
+            "--get-regexp",
+        ];
+        let (_, names) = self.ask(words(&[&query[..], &[pattern]].concat())).await?;
+        for name in names.split('\0').filter(|name| !name.is_empty()) {
+            // The name is the repository's: one that is not a plain word could be read
+            // as a name and a value.
+            if name.contains(['=', '\n']) {
+                return Err(ToolOutput::error(format!(
+                    "the repository defines an unusual filter (`{}`); commit with a git command \
+                     after a look at .git/config",
+                    name.escape_debug()
+                )));
+            }
+            let value = if name.ends_with(".required") {
+                "false"
+            } else {
+                ""
+            };
+            self.options
+                .extend(["-c".into(), format!("{name}={value}").into()]);
+        }
+        Ok(())
+    }
+
+    /// Commits as Selvedge where the user has not said who they are.
+    async fn with_identity(&mut self) -> Result<(), ToolOutput> {
+        for (name, fallback) in [
+            ("user.name", "Selvedge"),
+            ("user.email", "selvedge@localhost"),
+        ] {
+            let (is_set, _) = self.ask(words(&["config", "--get", name])).await?;
+            if !is_set {
+                self.options
+                    .extend(["-c".into(), format!("{name}={fallback}").into()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit at HEAD.
+    pub(super) async fn head(&self) -> Result<Option<Commit>, ToolOutput> {
+        let query = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            "HEAD^{commit}",
+        ];
+        let (exists, _) = self.ask(words(&query)).await?;
+        if !exists {
+            return Ok(None);
+        }
+        let query = [
+            "log",
+            "-1",
+            "--no-show-signature",
+            "--format=%H%x00%P%x00%B",
+            "HEAD",
+        ];
+        let text = self.must("read HEAD", words(&query)).await?;
+        let mut parts = text.splitn(3, '\0').map(str::to_owned);
+        let (Some(id), Some(parents), Some(message)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(ToolOutput::error("git described HEAD in an unexpected way"));
+        };
+        Ok(Some(Commit {
+            id,
+            parents: parents.split_whitespace().map(str::to_owned).collect(),
+            message,
+        }))
+    }
+
+    /// Runs git, which must succeed.
+    pub(super) async fn must(
+        &self,
+        purpose: &str,
+        arguments: Vec<OsString>,
+    ) -> Result<String, ToolOutput> {
+        match self.ask(arguments).await? {
+            (true, text) => Ok(text),
+            (false, text) => Err(ToolOutput::error(format!(
+                "git could not {purpose}: {}",
+                text.trim()
+            ))),
+        }
+    }
+
+    /// Runs git: whether it succeeded, and what it printed.
+    async fn ask(&self, arguments: Vec<OsString>) -> Result<(bool, String), ToolOutput> {
+        let workspace = &self.context.workspace;
+        let failed =
+            |error: std::io::Error| ToolOutput::error(format!("git could not be run: {error}"));
+        let mut environment = process::git_environment();
+        for (name, value) in [
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("LC_ALL", "C"),
+        ] {
+            environment.push((name.into(), value.into()));
+        }
+        let process = Process {
+            program: self.program.clone(),
+            arguments: self.options.iter().cloned().chain(arguments).collect(),
+            directory: workspace.open_dir(Path::new("")).map_err(failed)?,
+            directory_path: workspace.root().to_owned(),
+            environment,
+            limits: Limits::new(self.context.timeout),
+        };
+        let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+        let finished = process
+            .run(&self.context.cancel, &silent)
+            .await
+            .map_err(failed)?;
+        if finished.stopped.is_some() {
+            return Err(ToolOutput {
+                interrupted: true,
+                ..ToolOutput::error("git was stopped before it was done")
+            });
+        }
+        let succeeded = finished.status.is_some_and(|status| status.success());
+        Ok((succeeded, finished.text))
+    }
+}
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
