@@ -85,7 +85,10 @@ impl AgentPerformer {
         }
         let budget = Budget::new(format!("session {session}"), limits);
         let raised = spending.raised_usd.and_then(Usd::from_dollars);
-        budget.raise(Limits { usd: raised.filter(|_| usd.is_some()), ..Limits::default() });
+        budget.raise(Limits {
+            usd: raised.filter(|_| usd.is_some()),
+            ..Limits::default()
+        });
         budget.restore(spending.worst());
         budgets.insert(session, budget.clone());
         Ok(budget)
