@@ -1,2 +1,60 @@
-//! The command line.
-fn main() {}
+//! The command line: a thin face over the rooms below.
+//!
+//! # Map
+//!
+//! - `commands`: one file per command, with its arguments and what it does
+//! - `wiring`: puts ledger, models, tools and driver together
+//! - `drive`: drives a session in front of a person
+//! - `story`, `progress`: a session as a person follows it
+//! - `ask`, `interrupt`: questions at the terminal, and being told to stop
+//! - `sessions`: finding sessions, and what can be said of them
+//! - `config`: what is set, and by whom
+//! - `paths`, `env`: where things are kept, and the variables that say so
+//! - `error`: what happened, why, what to do next; and the exit codes
+//! - `lines`, `out`, `text`: data for programs and words for people
+//!
+//! # Invariants
+//!
+//! - Data goes to stdout, everything else to stderr.
+//! - What is shown from a model or a tool cannot steer the terminal.
+//! - Nothing heavy happens before the arguments are parsed.
+
+mod ask;
+mod commands;
+mod config;
+mod drive;
+mod env;
+mod error;
+mod interrupt;
+mod lines;
+mod out;
+mod paths;
+mod progress;
+mod sessions;
+mod story;
+mod text;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = commands::Arguments::parse();
+    log();
+    let exit = arguments.perform().unwrap_or_else(|error| {
+        out::say(&error.to_string());
+        error.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// Logs to stderr, if somebody asked for it.
+fn log() {
+    if let Some(filter) = env::text(env::LOG) {
+        tracing_subscriber::fmt()
+            .with_env_filter(filter.to_string_lossy().into_owned())
+            .with_writer(std::io::stderr)
+            .init();
+    }
+}

@@ -1,0 +1,117 @@
+//! `answer`: answers a question that a session asks.
+
+use clap::Args;
+use selvedge_ledger::{Payload, StreamId};
+use selvedge_runtime::{EffectId, SessionState, Signal, session_state};
+
+use super::resume;
+use crate::drive::{self, Options};
+use crate::error::{Error, Exit, Result};
+use crate::out;
+use crate::sessions::{self, OpenQuestion};
+use crate::wiring::Store;
+
+#[derive(Args)]
+pub struct Answer {
+    /// The session, if more than one waits, and the answer.
+    #[arg(value_names = ["ID", "TEXT"], num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// Which question, if the session asks more than one, such as `t3.0`.
+    #[arg(long, value_name = "NAME")]
+    question: Option<String>,
+    /// Go on with the session at once.
+    #[arg(long)]
+    resume: bool,
+    /// With `--resume`: print new events to stdout, as JSON.
+    #[arg(long, requires = "resume")]
+    json: bool,
+}
+
+impl Answer {
+    pub async fn perform(self) -> Result {
+        let (session, text) = match self.words.as_slice() {
+            [session, text] => (Some(session), text),
+            [text] => (None, text),
+            _ => unreachable!("clap takes one or two"),
+        };
+        if text.trim().is_empty() {
+            return Err(Error::usage("the answer is empty")
+                .hint("say something: `selvedge answer ID \"yes\"`"));
+        }
+        let store = Store::open()?;
+        let session = match session {
+            Some(text) => sessions::find(&store, text).await?,
+            None => the_one_that_waits(&store).await?,
+        };
+        let open = self.open_question(&store, &session).await?;
+        let answer = Signal::Answer {
+            effect: Some(open.effect),
+            text: Payload::new(text.as_str()),
+        };
+        let state = session_state(&*store.ledger, &*store.clock, &session).await?;
+        sessions::send(&store, &open.stream, &answer).await?;
+        if let SessionState::Active { pid } = state {
+            out::say(&format!("answered; process {pid} goes on with {session}"));
+            return Ok(Exit::Done);
+        }
+        if !self.resume {
+            out::say(&format!("answered\n  go on: selvedge resume {session}"));
+            return Ok(Exit::Done);
+        }
+        let options = Options {
+            json: self.json,
+            can_ask: out::can_ask(),
+            ..Options::default()
+        };
+        resume::resume(&store, &session, None, None, options).await
+    }
+
+    async fn open_question(&self, store: &Store, session: &StreamId) -> Result<OpenQuestion> {
+        let mut open = sessions::open_questions(&*store.ledger, session).await?;
+        if let Some(name) = &self.question {
+            let effect = EffectId::new(name.as_str());
+            // `t3.0?` is the approval of call `t3.0`: either name is understood.
+            let approval = EffectId::new(format!("{name}?"));
+            open.retain(|open| open.effect == effect || open.effect == approval);
+        }
+        match open.len() {
+            1 => Ok(open.remove(0)),
+            0 => Err(
+                Error::usage(format!("session `{session}` asks no such question")).hint(format!(
+                    "see what it does with `selvedge sessions show {session}`"
+                )),
+            ),
+            _ => {
+                let asked: Vec<String> = open
+                    .iter()
+                    .map(|open| {
+                        let question = drive::describe_question(session, open);
+                        format!("{}:\n{question}", open.effect)
+                    })
+                    .collect();
+                Err(
+                    Error::usage(format!("session `{session}` asks more than one question"))
+                        .cause(asked.join("\n"))
+                        .hint(format!(
+                            "name one: `selvedge answer {session} \"…\" --question {}`",
+                            open[0].effect
+                        )),
+                )
+            }
+        }
+    }
+}
+
+async fn the_one_that_waits(store: &Store) -> Result<StreamId> {
+    let mut candidates = Vec::new();
+    for listed in sessions::unfinished(store).await? {
+        if matches!(listed.state, SessionState::Damaged { .. }) {
+            continue;
+        }
+        let open = sessions::open_questions(&*store.ledger, &listed.info.id).await?;
+        if !open.is_empty() {
+            candidates.push(listed);
+        }
+    }
+    sessions::only(candidates, "waiting for an answer", "answer")
+}

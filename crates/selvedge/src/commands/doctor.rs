@@ -1,0 +1,138 @@
+//! `doctor`: checks that everything Selvedge needs is there.
+
+use clap::Args;
+
+use super::run;
+use crate::config::Config;
+use crate::env;
+use crate::error::{Exit, Result};
+use crate::out;
+use crate::paths::Paths;
+use crate::sessions;
+use crate::wiring::{Models, Store};
+
+#[derive(Args)]
+pub struct Doctor {}
+
+/// How a check went.
+enum Finding {
+    Ok(String),
+    Warn(String, String),
+    Fail(String, String),
+}
+
+impl Doctor {
+    pub async fn perform(self) -> Result {
+        let paths = Paths::find()?;
+        let mut failed = false;
+        let mut checks = vec![
+            ("data", data(&paths)),
+            ("ledger", ledger(&paths).await),
+            (
+                "git",
+                program("git", "commits and diffs need it; install git"),
+            ),
+            ("shell", program("sh", "commands need it")),
+        ];
+        checks.extend(configuration(&paths));
+        for (name, finding) in checks {
+            let (word, text, hint) = match finding {
+                Finding::Ok(text) => ("ok  ", text, None),
+                Finding::Warn(text, hint) => ("warn", text, Some(hint)),
+                Finding::Fail(text, hint) => {
+                    failed = true;
+                    ("FAIL", text, Some(hint))
+                }
+            };
+            out::line(&format!("{word}  {name:8}  {text}"));
+            if let Some(hint) = hint {
+                out::line(&format!("                hint: {hint}"));
+            }
+        }
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    }
+}
+
+fn data(paths: &Paths) -> Finding {
+    let folder = paths.data().display();
+    let hint = format!("make it writable, or set `{}`", env::HOME);
+    if let Err(error) = paths.make_data() {
+        return Finding::Fail(error.to_string().replace('\n', ";"), hint);
+    }
+    match tempfile::NamedTempFile::new_in(paths.data()) {
+        Ok(_) => Finding::Ok(format!("{folder} can be written")),
+        Err(error) => Finding::Fail(format!("{folder} cannot be written: {error}"), hint),
+    }
+}
+
+async fn ledger(paths: &Paths) -> Finding {
+    let path = paths.ledger().display().to_string();
+    let hint = "restore a backup of the file, or move it away to begin anew; \
+                `selvedge audit verify` looks at every event";
+    let fail = |error: String| {
+        let text = error.trim_start_matches("error: ").replace('\n', ";");
+        Finding::Fail(text, hint.into())
+    };
+    let store = match Store::open_at(paths.clone()) {
+        Ok(store) => store,
+        Err(error) => return fail(error.to_string()),
+    };
+    let all = match sessions::all(&store).await {
+        Ok(all) => all,
+        Err(error) => return fail(error.to_string()),
+    };
+    Finding::Ok(format!("{path} opens; {} sessions", all.len()))
+}
+
+fn program(name: &'static str, hint: &str) -> Finding {
+    let folders = env::text("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .map(|f| f.join(name))
+        .find(|p| p.is_file());
+    match found {
+        Some(path) => Finding::Ok(path.display().to_string()),
+        None => Finding::Warn(format!("`{name}` is not on the search path"), hint.into()),
+    }
+}
+
+fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
+    let loaded = run::workspace(None).and_then(|workspace| Config::load(paths, &workspace));
+    let config = match loaded {
+        Ok(config) => config,
+        Err(error) => {
+            let text = error.to_string().replace('\n', ";");
+            let text = text.trim_start_matches("error: ").to_owned();
+            let hint = "`selvedge config check` says more".into();
+            return vec![("config", Finding::Fail(text, hint))];
+        }
+    };
+    let mut findings = vec![("config", Finding::Ok("it is valid".into()))];
+    findings.extend(config.warnings().iter().map(|warning| {
+        let hint = "move the value into your own configuration".into();
+        ("config", Finding::Warn(warning.clone(), hint))
+    }));
+    let models = match Models::find(&config, None) {
+        Ok(models) => models,
+        Err(error) => {
+            let text = error.to_string().replace('\n', ";");
+            findings.push((
+                "models",
+                Finding::Fail(text, "correct `[catalogue]`".into()),
+            ));
+            return findings;
+        }
+    };
+    let available: Vec<String> = models.providers.available().into_iter().collect();
+    findings.push(match available.as_slice() {
+        [] => {
+            let hint = "set a key, such as `ANTHROPIC_API_KEY`; `selvedge demo` needs none";
+            let text = "no provider is available".into();
+            ("models", Finding::Warn(text, hint.into()))
+        }
+        names => (
+            "models",
+            Finding::Ok(format!("available: {}", names.join(", "))),
+        ),
+    });
+    findings
+}

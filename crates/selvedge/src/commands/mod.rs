@@ -1,0 +1,130 @@
+//! The commands, a file each. A new one is a new file and two lines here.
+
+mod answer;
+mod audit;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod models;
+mod ps;
+mod resume;
+mod run;
+mod sessions;
+mod usage;
+
+use std::future::Future;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::{Error, Exit, Result};
+use crate::out;
+
+/// A durable runtime for AI agents: work that does not unravel.
+///
+/// Every step is on disk before the next one begins. Kill it at any moment and
+/// `selvedge resume` goes on.
+#[derive(Parser)]
+#[command(name = "selvedge", version)]
+#[command(after_help = "\
+To see it work, without a key or a network:
+  selvedge demo
+
+Exit codes:
+  0 done   1 failed   2 wrong usage or configuration   3 waiting for a human
+  4 budget exhausted   5 denied by policy   6 no provider available
+  7 verification failed   124 deadline   130 interrupted")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What is said to somebody who says nothing.
+const WELCOME: &str = "\
+Selvedge runs AI agents whose work does not unravel: kill it at any moment, and it goes on.
+
+  selvedge demo                 watch an agent fix a bug; needs no key and no network
+  selvedge run \"REQUEST\"        do a piece of work in this directory
+  selvedge resume               go on with what was interrupted
+  selvedge ps                   what is unfinished
+  selvedge sessions show ID     what happened
+  selvedge doctor               is everything there?
+  selvedge help                 everything else";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Do a piece of work.
+    #[command(alias = "exec")]
+    Run(run::Run),
+    /// Go on with a session that rests or was killed.
+    Resume(resume::Resume),
+    /// Answer a question that a session asks.
+    Answer(answer::Answer),
+    /// List the sessions that have not ended.
+    Ps(ps::Ps),
+    /// Look into sessions, speak to them, copy them.
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+    /// Check what is stored against its hashes.
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// Watch an agent fix a bug: the model is recorded, everything else is real.
+    Demo(demo::Demo),
+    /// Show what was spent.
+    Usage(usage::Usage),
+    /// List models, prices, and which providers are available.
+    Models(models::Models),
+    /// Show, check or describe the configuration.
+    #[command(subcommand)]
+    Config(config::Configure),
+    /// Check that everything Selvedge needs is there.
+    Doctor(doctor::Doctor),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
+}
+
+impl Arguments {
+    /// Does what was asked for.
+    pub fn perform(self) -> Result {
+        let Some(command) = self.command else {
+            out::line(WELCOME);
+            return Ok(Exit::Done);
+        };
+        match command {
+            Command::Run(command) => working(command.perform()),
+            Command::Resume(command) => working(command.perform()),
+            Command::Answer(command) => working(command.perform()),
+            Command::Ps(command) => looking(command.perform()),
+            Command::Sessions(command) => working(command.perform()),
+            Command::Audit(command) => looking(command.perform()),
+            Command::Demo(command) => working(command.perform()),
+            Command::Usage(command) => looking(command.perform()),
+            Command::Models(command) => command.perform(),
+            Command::Config(command) => command.perform(),
+            Command::Doctor(command) => looking(command.perform()),
+            Command::Completions(command) => command.perform(),
+        }
+    }
+}
+
+/// On as many threads as there are processors.
+fn working(command: impl Future<Output = Result>) -> Result {
+    on(tokio::runtime::Builder::new_multi_thread(), command)
+}
+
+/// On this thread alone: for commands that only read the ledger.
+fn looking(command: impl Future<Output = Result>) -> Result {
+    on(tokio::runtime::Builder::new_current_thread(), command)
+}
+
+fn on(mut builder: tokio::runtime::Builder, command: impl Future<Output = Result>) -> Result {
+    let runtime = builder.enable_all().build().map_err(|error| {
+        Error::failed("the operating system grants no threads")
+            .cause(error)
+            .hint("look at the limits of this user: `ulimit -u`")
+    })?;
+    let result = runtime.block_on(command);
+    // A read from the terminal may still be waiting for a line.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,214 @@
+//! `run`: does a piece of work.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use selvedge_agent::{Crew, RunSpec, Setup, SetupError, assemble};
+use selvedge_ledger::StreamId;
+use selvedge_tool::Toolbox;
+use serde_json::Value;
+
+use crate::config::{Approve, Config, Dollars};
+use crate::drive::{self, Options, Start};
+use crate::env;
+use crate::error::{Error, Exit, Result};
+use crate::interrupt::parse_duration;
+use crate::out;
+use crate::paths::Paths;
+use crate::wiring::{Models, Script, Store};
+
+#[derive(Args)]
+pub struct Run {
+    /// What is to be done; `-`, or nothing with a pipe, reads it from stdin.
+    request: Option<String>,
+    /// The crew that does it.
+    #[arg(long, value_name = "CREW")]
+    crew: Option<String>,
+    /// Print one event per line to stdout, as JSON, and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// The model: `provider/model`, an alias, or a tier (low, medium, high).
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// What it may cost, in US dollars.
+    #[arg(long, value_name = "USD")]
+    budget: Option<Dollars>,
+    /// What happens before a command runs.
+    #[arg(long, value_name = "HOW")]
+    approve: Option<Approve>,
+    /// A file with the JSON Schema that the result must fit.
+    #[arg(long, value_name = "FILE")]
+    output_schema: Option<PathBuf>,
+    /// The directory to work in.
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Stop after this long, such as `90s` or `5m`.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Answer from a script instead of a model: a YAML file of turns.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+}
+
+impl Run {
+    pub async fn perform(self) -> Result {
+        // Everything that can be wrong is found out before anything is written.
+        let request = self.request()?;
+        let workspace = workspace(self.directory.as_deref())?;
+        let paths = Paths::find()?;
+        let mut config = Config::load(&paths, &workspace)?;
+        config.warnings().iter().for_each(|w| out::warn(w));
+        let text = |text: String| toml::Value::String(text);
+        config.flag("model", "--model", self.model.map(text));
+        config.flag("crew", "--crew", self.crew.map(text));
+        let dollars = self.budget.map(|budget| toml::Value::Float(budget.0));
+        config.flag("budget_usd", "--budget", dollars);
+        let approve = self.approve.map(approve_value);
+        config.flag("approve", "--approve", approve);
+        let output_schema = self.output_schema.as_deref().map(read_schema).transpose()?;
+        let script = script(self.script.as_deref())?;
+
+        let plan = Plan {
+            request,
+            workspace,
+            output_schema,
+        };
+        let options = Options {
+            json: self.json,
+            timeout: self.timeout,
+            can_ask: out::can_ask(),
+            quiet_result: false,
+        };
+        let (_, exit) = begin(paths, &config, script, plan, options).await?;
+        Ok(exit)
+    }
+
+    fn request(&self) -> Result<String> {
+        let from_stdin = match self.request.as_deref() {
+            Some("-") => true,
+            Some(_) => false,
+            None => !std::io::stdin().is_terminal(),
+        };
+        let request = match (&self.request, from_stdin) {
+            (Some(request), false) => request.clone(),
+            (_, true) => read_stdin()?,
+            (None, false) => String::new(),
+        };
+        match request.trim() {
+            "" => Err(Error::usage("there is no request")
+                .cause("neither an argument nor a pipe said what to do")
+                .hint("say what is to be done: `selvedge run \"fix the failing test\"`")),
+            request => Ok(request.to_owned()),
+        }
+    }
+}
+
+/// What a person wants of a run, apart from the configuration.
+pub struct Plan {
+    /// The request, word for word.
+    pub request: String,
+    /// The directory to work in.
+    pub workspace: PathBuf,
+    /// The schema that the result must fit.
+    pub output_schema: Option<Value>,
+}
+
+/// Starts a session and drives it.
+pub async fn begin(
+    paths: Paths,
+    config: &Config,
+    script: Option<Script>,
+    plan: Plan,
+    options: Options,
+) -> Result<(StreamId, Exit)> {
+    let text = script.as_ref().map(|script| script.text().to_owned());
+    let models = Models::find(config, script)?;
+    let spec = prepare(&paths, config, &models, &plan)?;
+    let store = Store::open_at(paths)?;
+    let session = StreamId::new(store.chance.id("s"));
+    if let Some(text) = text {
+        store.keep_script(&session, &text)?;
+    }
+    let start = Start::New(Box::new(spec));
+    let exit = drive::session(&store, models, &session, start, options).await?;
+    Ok((session, exit))
+}
+
+/// What the run starts with.
+fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Result<RunSpec> {
+    let settings = config.settings();
+    let name = settings.crew.as_deref().unwrap_or("solo");
+    let crew = Crew::find(name, &paths.crews(&plan.workspace))?;
+    let failed = RefCell::new(None);
+    let resolve = models.resolver(settings.model.as_deref(), &failed);
+    let setup = Setup {
+        request: plan.request.clone(),
+        workspace: plan.workspace.clone(),
+        approve: settings.approve.unwrap_or(Approve::Ask).into(),
+        budget_usd: settings.budget_usd.map(|budget| budget.0),
+        output_schema: plan.output_schema.clone(),
+        resolve: &resolve,
+    };
+    let mut spec = match assemble(&crew, &Toolbox::core(), &setup) {
+        Ok(spec) => spec,
+        Err(error @ SetupError::Model { .. }) => {
+            let cause = failed.borrow_mut().take().map(Error::from);
+            return Err(cause.unwrap_or_else(|| error.into()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    settings.limits.bound(&mut spec);
+    Ok(spec)
+}
+
+/// The directory to work in, complete.
+pub fn workspace(directory: Option<&Path>) -> Result<PathBuf> {
+    let directory = directory.unwrap_or(Path::new("."));
+    let wrong = |why: String| {
+        Error::usage(format!("`{}` cannot be worked in", directory.display()))
+            .cause(why)
+            .hint("name a directory that exists: `selvedge run -C DIR \"…\"`")
+    };
+    let path = std::fs::canonicalize(directory).map_err(|error| wrong(error.to_string()))?;
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(wrong("it is not a directory".into())),
+    }
+}
+
+/// The script that a flag or the environment names.
+pub fn script(flag: Option<&Path>) -> Result<Option<Script>> {
+    let named = flag.map(Path::to_owned).or_else(|| env::path(env::SCRIPT));
+    named.map(|path| Script::load(&path)).transpose()
+}
+
+fn read_stdin() -> Result<String> {
+    let mut text = String::new();
+    let read = std::io::stdin().read_to_string(&mut text);
+    read.map_err(|error| {
+        Error::usage("the request cannot be read from stdin")
+            .cause(error)
+            .hint("pipe UTF-8 text, or give the request as an argument")
+    })?;
+    Ok(text)
+}
+
+fn read_schema(path: &Path) -> Result<Value> {
+    let wrong = |why: String| {
+        Error::usage(format!(
+            "the output schema `{}` cannot be used",
+            path.display()
+        ))
+        .cause(why)
+        .hint("name a file with a JSON Schema")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))
+}
+
+fn approve_value(approve: Approve) -> toml::Value {
+    toml::Value::try_from(approve).expect("a word is TOML")
+}

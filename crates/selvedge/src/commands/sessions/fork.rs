@@ -1,0 +1,155 @@
+//! `sessions fork`: a copy of a session up to an event, to go on from there.
+//!
+//! The copy is of everything that was on record when that event was, children
+//! included, in new streams with hashes of their own. It works in the same
+//! directory: what was changed there stays changed.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use selvedge_ledger::{Event, NewEvent, NewStream, Pen, Position, Seq, StreamId, Sync};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Exit, Result};
+use crate::wiring::Store;
+use crate::{out, sessions};
+
+#[derive(Args)]
+pub struct Fork {
+    /// The session.
+    #[arg(value_name = "ID")]
+    session: String,
+    /// The last event to copy. Default: the last one; for a session that has
+    /// ended, the one before the model's last answer.
+    #[arg(long, value_name = "SEQ")]
+    at: Option<Seq>,
+}
+
+/// `SessionForked`: where a session was copied from.
+#[derive(Serialize)]
+struct SessionForked<'a> {
+    from: &'a StreamId,
+    at: Seq,
+}
+
+/// The part of an event that names a letter.
+#[derive(Deserialize)]
+struct Letter {
+    letter: Option<Seq>,
+}
+
+impl Fork {
+    pub async fn perform(self) -> Result {
+        let store = Store::open()?;
+        let origin = sessions::find(&store, &self.session).await?;
+        // Read verified: a fork of damaged history would pass as sound.
+        let own = store.ledger.read(&origin, 0).await?;
+        let head = own.last().map_or(0, |event| event.seq);
+        let at = self.at.unwrap_or_else(|| default_cut(&own));
+        if at < 2 || at > head {
+            return Err(Error::usage(format!("`{origin}` cannot be forked at {at}"))
+                .cause(format!("its events are 2 to {head}"))
+                .hint(format!("`selvedge sessions events {origin}` lists them")));
+        }
+        let fork = StreamId::new(store.chance.id("s"));
+        copy(&store, &origin, at, &fork).await?;
+        if let Some(script) = store.kept_script(&origin)? {
+            store.keep_script(&fork, script.text())?;
+        }
+        out::line(fork.as_str());
+        out::say(&format!(
+            "{fork} is {origin} as it was at event {at}\n  go on: selvedge resume {fork}"
+        ));
+        Ok(Exit::Done)
+    }
+}
+
+/// The end of a session that goes on; the model's last question of one that ended.
+fn default_cut(events: &[Event]) -> Seq {
+    let ended = events.iter().any(|e| &*e.kind == "RunFinished");
+    let asked = events.iter().rfind(|e| &*e.kind == "ModelCallStarted");
+    match (ended, asked, events.last()) {
+        (true, Some(asked), _) => asked.seq - 1,
+        (_, _, Some(last)) => last.seq,
+        (_, _, None) => 0,
+    }
+}
+
+async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Result<()> {
+    let ledger = &*store.ledger;
+    let (events, _) = ledger.session_after(origin, Position::default()).await?;
+    let is_cut = |e: &Event| e.stream == *origin && e.seq == at;
+    let end = events.iter().position(is_cut).map_or(0, |at| at + 1);
+
+    // Letters are copied as far as they were taken: one that was not might undo
+    // what the fork is for.
+    let mut taken: BTreeMap<StreamId, Seq> = BTreeMap::new();
+    for event in &events[..end] {
+        let letter = event.decode::<Letter>().ok().and_then(|l| l.letter);
+        if let Some(letter) = letter {
+            let last = taken.entry(event.stream.inbox()).or_default();
+            *last = letter.max(*last);
+        }
+    }
+    let mut pens: BTreeMap<StreamId, Pen> = BTreeMap::new();
+    for event in &events {
+        let is_inbox = event.stream.as_str().ends_with("#inbox");
+        let is_before = match is_inbox {
+            true => taken
+                .get(&event.stream)
+                .is_some_and(|last| event.seq <= *last),
+            false => events[..end].iter().any(|e| std::ptr::eq(e, event)),
+        };
+        if !is_before {
+            continue;
+        }
+        let stream = moved(&event.stream, origin, fork);
+        if event.seq == 1 {
+            let mut new: NewStream = event.decode()?;
+            new.parent = new.parent.map(|parent| moved(&parent, origin, fork));
+            let mut pen = Pen::open(stream.clone(), new, &event.actor, event.time, None);
+            if event.stream == *origin {
+                let forked = SessionForked { from: origin, at };
+                let now = store.clock.now();
+                pen.write(
+                    NewEvent::new("SessionForked", "user", now, &forked),
+                    Sync::Later,
+                );
+            }
+            pens.insert(stream, pen);
+        } else if let Some(pen) = pens.get_mut(&stream) {
+            pen.write(again(event, origin, fork), Sync::Now);
+        }
+    }
+    // The root last: without it, what was written before belongs to no session.
+    while let Some((_, mut pen)) = pens.pop_last() {
+        pen.flush(ledger).await?;
+    }
+    Ok(())
+}
+
+/// The same event for another stream.
+fn again(event: &Event, origin: &StreamId, fork: &StreamId) -> NewEvent {
+    let mut data: Box<RawValue> = event.data.as_ref().to_owned();
+    if matches!(&*event.kind, "ChildStarted" | "ChildFinished") {
+        let text = data.get().replace(
+            &format!("\"stream\":\"{origin}/"),
+            &format!("\"stream\":\"{fork}/"),
+        );
+        data = RawValue::from_string(text).expect("a name in the place of a name leaves JSON");
+    }
+    let kind = event.kind.to_string();
+    let mut new = NewEvent::new(kind, event.actor.clone(), event.time, &data);
+    new = new.version(event.version);
+    match &event.cause {
+        Some(cause) => new.because(cause.clone()),
+        None => new,
+    }
+}
+
+/// The stream of the fork that corresponds to one of the origin.
+fn moved(stream: &StreamId, origin: &StreamId, fork: &StreamId) -> StreamId {
+    let below = stream.as_str().strip_prefix(origin.as_str());
+    StreamId::new(format!("{fork}{}", below.unwrap_or_default()))
+}

@@ -1,0 +1,193 @@
+//! `sessions show`: what happened in a session, readably.
+
+use clap::Args;
+use selvedge_ledger::{LedgerError, Position, StreamId};
+use selvedge_runtime::SessionState;
+
+use crate::error::{Exit, Result};
+use crate::progress::spent;
+use crate::sessions::{self, Listed, OpenQuestion};
+use crate::story::{Beat, Story, Tool, What};
+use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
+use crate::wiring::Store;
+use crate::{drive, out};
+
+/// Lines of a tool's answer that are shown without `--full`.
+const LINES_SHOWN: usize = 8;
+
+#[derive(Args)]
+pub struct Show {
+    /// The session.
+    #[arg(value_name = "ID")]
+    session: String,
+    /// Show what tools answered completely.
+    #[arg(long)]
+    full: bool,
+}
+
+impl Show {
+    pub async fn perform(self) -> Result {
+        let store = Store::open()?;
+        let session = sessions::find(&store, &self.session).await?;
+        let Some(info) = store.ledger.stream(&session).await? else {
+            return Err(LedgerError::NoStream { stream: session }.into());
+        };
+        let listed = Listed::look(&store, info).await?;
+        if let SessionState::Damaged { what } = &listed.state {
+            out::warn(&format!("this session is damaged: {}", escape(what)));
+        }
+        let mut story = Story::default();
+        let mut beats = Vec::new();
+        let all = store.ledger.session_after(&session, Position::default());
+        for event in all.await?.0 {
+            // A damaged event is not told; the others are.
+            beats.extend(story.tell(&*store.ledger, &event).await.unwrap_or_default());
+        }
+        out::line(&heading(&store, &listed, &story));
+        for beat in &beats {
+            if let Some(text) = self.tell(&session, beat) {
+                out::line(&text);
+            }
+        }
+        let open = match listed.state {
+            SessionState::Damaged { .. } => Vec::new(),
+            _ => sessions::open_questions(&*store.ledger, &session).await?,
+        };
+        out::line(&ending(&listed, &open));
+        Ok(match listed.state {
+            SessionState::Damaged { .. } => Exit::Unverified,
+            _ => Exit::Done,
+        })
+    }
+
+    fn tell(&self, session: &StreamId, beat: &Beat) -> Option<String> {
+        let depth = beat.stream.as_str().matches('/').count();
+        let indent = "    ".repeat(depth);
+        let text = match &beat.what {
+            What::Began { request, .. } if beat.stream == *session => {
+                format!("\nrequest\n{}", indented(&escape(request), "  "))
+            }
+            What::Began { model, request } => {
+                format!("\n{} on {model}: {}", beat.agent, escape(request))
+            }
+            What::Said { text } if text.trim().is_empty() => return None,
+            What::Said { text } => {
+                format!("\n{}\n{}", beat.agent, indented(&escape(text.trim()), "  "))
+            }
+            What::Unanswered { error } => format!("  no answer: {}", escape(error)),
+            What::Used {
+                tool,
+                text,
+                is_error,
+                is_probed,
+                millis,
+            } => {
+                let mark = if *is_error { "✗" } else { "✓" };
+                let probed = if *is_probed {
+                    ", found done after a restart"
+                } else {
+                    ""
+                };
+                let took = duration(*millis);
+                format!(
+                    "  {mark} {} ({took}{probed})\n{}",
+                    name(tool),
+                    indented(&self.cut(text), "      ")
+                )
+            }
+            What::InDoubt { tool } => format!(
+                "  ? {}: in doubt; it may or may not have happened, and was not repeated",
+                name(tool)
+            ),
+            What::Asked { question } => format!("  asked: {}", escape(&question.text)),
+            What::Answered { text } => format!("  answered: {}", escape(text)),
+            What::Returned { ending } => {
+                format!(
+                    "  the other agent ended: {}",
+                    sessions::status_word(ending.status)
+                )
+            }
+            What::Paused { reason, detail, .. } => {
+                format!("  paused ({reason}): {}", escape(detail))
+            }
+            What::Resumed { reason } => format!("  resumed ({reason})"),
+            What::Steered { text } => format!("\nyou\n{}", indented(&escape(text), "  ")),
+            What::Ignored { why } => format!("  a letter was ignored: {}", escape(why)),
+            What::Cancelled { by, reason } => format!("  cancelled by {by}: {}", escape(reason)),
+            What::Ended { ending } => {
+                let word = sessions::status_word(ending.status);
+                let text = ending.result.text().map_or("", |t| &**t);
+                format!("\n{word}\n{}", indented(&escape(text), "  "))
+            }
+            What::Asking | What::Using { .. } | What::Delegated { .. } => return None,
+        };
+        Some(indented(&text, &indent))
+    }
+
+    fn cut(&self, text: &str) -> String {
+        let safe = escape(text.trim_end());
+        let lines = safe.lines().count();
+        if self.full || lines <= LINES_SHOWN + 1 {
+            return safe;
+        }
+        let shown: Vec<&str> = safe.lines().take(LINES_SHOWN).collect();
+        format!("{}\n… {} more lines", shown.join("\n"), lines - LINES_SHOWN)
+    }
+}
+
+fn name(tool: &Tool) -> String {
+    format!("{} {}", tool.name, one_line(&tool.argument, 120))
+        .trim_end()
+        .to_owned()
+}
+
+fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
+    let now = store.clock.now();
+    let opened = listed.info.opened;
+    let total = story.spending.total();
+    let mut lines = vec![format!(
+        "session {}: {}",
+        listed.info.id,
+        listed.state_word()
+    )];
+    if let Some(spec) = &listed.spec {
+        lines.push(format!(
+            "  crew       {}, {} on {}",
+            spec.crew, spec.agent, spec.model
+        ));
+        lines.push(format!(
+            "  workspace  {}",
+            escape(&spec.workspace.display().to_string())
+        ));
+        if let Some(budget) = spec.budget_usd {
+            lines.push(format!("  budget     ${budget}"));
+        }
+    }
+    lines.push(format!(
+        "  started    {} ({})",
+        moment(opened),
+        ago(now, opened)
+    ));
+    let turns = plural(total.calls, "turn");
+    let spent = Some(spent(&total)).filter(|spent| !spent.is_empty());
+    let spent = spent.map_or(String::new(), |spent| format!(" · {spent}"));
+    lines.push(format!("  spent      {turns}{spent}"));
+    lines.join("\n")
+}
+
+/// What to do next.
+fn ending(listed: &Listed, open: &[OpenQuestion]) -> String {
+    let id = &listed.info.id;
+    let mut lines: Vec<String> = open
+        .iter()
+        .map(|q| drive::describe_question(id, q))
+        .collect();
+    match &listed.state {
+        SessionState::Active { pid } => lines.push(format!("  process {pid} is at work on it")),
+        SessionState::Waiting { .. } | SessionState::Suspended { .. } => {
+            lines.push(format!("  go on: selvedge resume {id}"));
+        }
+        SessionState::Ended { .. } | SessionState::Damaged { .. } => {}
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,221 @@
+//! One source of values: the defaults, a file, or the environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::file;
+use super::settings::Settings;
+use crate::env;
+use crate::error::{Error, Result};
+
+/// A configuration key.
+pub struct Key {
+    /// Its name, dotted.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// A number with a fraction.
+    Number,
+    /// A whole number.
+    Whole,
+}
+
+const fn key(name: &'static str, kind: Kind) -> Key {
+    Key { name, kind }
+}
+
+/// Every key that has one value.
+pub const KEYS: &[Key] = &[
+    key("model", Kind::Text),
+    key("crew", Kind::Text),
+    key("approve", Kind::Text),
+    key("budget_usd", Kind::Number),
+    key("limits.model_calls_max", Kind::Whole),
+    key("limits.output_tokens_max", Kind::Whole),
+    key("limits.context_tokens_max", Kind::Whole),
+    key("limits.tool_seconds_max", Kind::Whole),
+];
+
+impl Key {
+    /// The variable that sets it.
+    pub fn variable(&self) -> String {
+        let name = self.name.replace('.', "_").to_uppercase();
+        format!("{}{name}", env::CONFIG_PREFIX)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A file.
+    File(PathBuf),
+    /// A variable.
+    Variable(String),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl Origin {
+    /// The origin of one key of a layer.
+    pub(super) fn of(&self, key: &str) -> Self {
+        match self {
+            Self::Variable(_) => {
+                let key = KEYS.iter().find(|k| k.name == key);
+                Self::Variable(key.map(Key::variable).unwrap_or_default())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// The values of one source, checked.
+pub struct Layer {
+    pub(super) origin: Origin,
+    pub(super) values: BTreeMap<&'static str, toml::Value>,
+    pub(super) catalogue: toml::Table,
+}
+
+impl Layer {
+    pub(super) fn defaults() -> Self {
+        let text = |text: &str| toml::Value::String(text.into());
+        Self {
+            origin: Origin::Default,
+            values: [("crew", text("solo")), ("approve", text("ask"))].into(),
+            catalogue: toml::Table::new(),
+        }
+    }
+
+    /// The values of a file; `None` if there is no such file.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => {
+                return Err(Error::usage(format!(
+                    "the configuration `{}` cannot be read",
+                    path.display()
+                ))
+                .cause(error)
+                .hint("make it a readable file, or remove it"));
+            }
+        };
+        let mut table = file::parse(path, &text)?;
+        let catalogue = match table.remove("catalogue") {
+            Some(toml::Value::Table(catalogue)) => catalogue,
+            _ => toml::Table::new(),
+        };
+        let values = KEYS.iter().filter_map(|key| {
+            let value = match key.name.split_once('.') {
+                None => table.get(key.name)?,
+                Some((group, name)) => table.get(group)?.get(name)?,
+            };
+            Some((key.name, value.clone()))
+        });
+        Ok(Some(Self {
+            origin: Origin::File(path.to_owned()),
+            values: values.collect(),
+            catalogue,
+        }))
+    }
+
+    /// The values of `SELVEDGE_*` variables.
+    pub(super) fn environment() -> Result<Self> {
+        let mut values = BTreeMap::new();
+        for key in KEYS {
+            let variable = key.variable();
+            let Some(text) = env::text(&variable) else {
+                continue;
+            };
+            let value = parse(key, &text.to_string_lossy()).map_err(|why| {
+                Error::usage(format!("the variable `{variable}` cannot be used"))
+                    .cause(why)
+                    .hint(format!("correct it or unset it: `unset {variable}`"))
+            })?;
+            values.insert(key.name, value);
+        }
+        Ok(Self {
+            origin: Origin::Variable(String::new()),
+            values,
+            catalogue: toml::Table::new(),
+        })
+    }
+
+    /// Leaves out what would make a run less safe than the defaults, and says so.
+    pub(super) fn hold_back(&mut self, file: &Path) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let file = file.display();
+        if self.values.get("approve").and_then(toml::Value::as_str) == Some("auto") {
+            self.values.remove("approve");
+            warnings.push(format!(
+                "`approve = \"auto\"` in `{file}` is ignored: a project may tighten security, \
+                 not loosen it; pass `--approve auto` if you mean it"
+            ));
+        }
+        if !self.catalogue.is_empty() {
+            self.catalogue.clear();
+            warnings.push(format!(
+                "`[catalogue]` in `{file}` is ignored: it decides where keys are sent; put it \
+                 into your own configuration"
+            ));
+        }
+        warnings
+    }
+}
+
+/// A file that is not there, or below something that is no folder.
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// The value of a variable, checked as if it stood in a file.
+fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
+    let value = match key.kind {
+        Kind::Text => toml::Value::String(text.to_owned()),
+        Kind::Number => text
+            .trim()
+            .parse()
+            .map(toml::Value::Float)
+            .map_err(|_| format!("`{text}` is not a number"))?,
+        Kind::Whole => text
+            .trim()
+            .parse()
+            .map(toml::Value::Integer)
+            .map_err(|_| format!("`{text}` is not a whole number"))?,
+    };
+    let mut table = toml::Table::new();
+    match key.name.split_once('.') {
+        None => drop(table.insert(key.name.to_owned(), value.clone())),
+        Some((group, name)) => {
+            let inner = toml::Table::from_iter([(name.to_owned(), value.clone())]);
+            table.insert(group.to_owned(), toml::Value::Table(inner));
+        }
+    }
+    match Settings::deserialize(table) {
+        Ok(_) => Ok(value),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Configuration: what is set, and by whom.
+//!
+//! Lowest first: defaults, the project's file, the user's file, the user's own
+//! file in the project, `SELVEDGE_*` variables, flags. The project's file comes
+//! with somebody else's repository, so it may make a run safer and never less
+//! safe: a value that would is left out, with a warning.
+
+mod file;
+mod layer;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+pub use layer::Origin;
+pub use settings::{Approve, Dollars, Settings};
+
+use layer::{KEYS, Key, Layer};
+
+use crate::error::Result;
+use crate::paths::Paths;
+
+/// The configuration that holds, and where each value comes from.
+pub struct Config {
+    values: BTreeMap<&'static str, (toml::Value, Origin)>,
+    catalogue: toml::Table,
+    warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads every layer that holds in `workspace`.
+    pub fn load(paths: &Paths, workspace: &Path) -> Result<Self> {
+        let mut config = Self::defaults();
+        let files = Self::files(paths, workspace);
+        for (at, file) in files.iter().enumerate() {
+            let Some(mut layer) = Layer::read(file)? else {
+                continue;
+            };
+            if at == PROJECT {
+                config.warnings.extend(layer.hold_back(file));
+            }
+            config.lay(layer);
+        }
+        config.lay(Layer::environment()?);
+        Ok(config)
+    }
+
+    /// What holds when nobody says anything.
+    pub fn defaults() -> Self {
+        let mut config = Self {
+            values: BTreeMap::new(),
+            catalogue: toml::Table::new(),
+            warnings: Vec::new(),
+        };
+        config.lay(Layer::defaults());
+        config
+    }
+
+    /// The files, lowest first, whether they exist or not.
+    pub fn files(paths: &Paths, workspace: &Path) -> [std::path::PathBuf; 3] {
+        let project = workspace.join(".selvedge");
+        [
+            project.join("config.toml"),
+            paths.user_config(),
+            project.join("local/config.toml"),
+        ]
+    }
+
+    /// Sets a value by a flag.
+    pub fn flag(&mut self, key: &'static str, flag: &'static str, value: Option<toml::Value>) {
+        if let Some(value) = value {
+            self.values.insert(key, (value, Origin::Flag(flag)));
+        }
+    }
+
+    fn lay(&mut self, layer: Layer) {
+        for (key, value) in layer.values {
+            self.values.insert(key, (value, layer.origin.of(key)));
+        }
+        lay_over(&mut self.catalogue, &layer.catalogue);
+    }
+
+    /// Every value with its origin, by key; `None` where nothing is set.
+    pub fn shown(&self) -> Vec<(&'static str, Option<(&toml::Value, &Origin)>)> {
+        let value = |key: &Key| self.values.get(key.name).map(|(v, o)| (v, o));
+        KEYS.iter().map(|key| (key.name, value(key))).collect()
+    }
+
+    /// The models and prices a user has added.
+    pub fn catalogue(&self) -> &toml::Table {
+        &self.catalogue
+    }
+
+    /// What was left out, and why.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The values, typed.
+    pub fn settings(&self) -> Settings {
+        let mut table = toml::Table::new();
+        for (key, (value, _)) in &self.values {
+            match key.split_once('.') {
+                None => drop(table.insert((*key).to_owned(), value.clone())),
+                Some((group, name)) => {
+                    let group = table
+                        .entry(group)
+                        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+                    if let toml::Value::Table(group) = group {
+                        group.insert(name.to_owned(), value.clone());
+                    }
+                }
+            }
+        }
+        Settings::deserialize(table).expect("each value was checked in its own layer")
+    }
+}
+
+const PROJECT: usize = 0;
+
+fn lay_over(base: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => lay_over(base, over),
+            _ => drop(base.insert(key.clone(), value.clone())),
+        }
+    }
+}

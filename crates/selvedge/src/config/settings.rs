@@ -1,0 +1,110 @@
+//! What can be configured. The doc comments are the reference and the schema.
+
+use schemars::JsonSchema;
+use selvedge_agent::RunSpec;
+use serde::{Deserialize, Serialize};
+
+/// The configuration of Selvedge.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The model that every agent uses: `provider/model`, an alias, or a tier.
+    ///
+    /// Default: each agent's own tier, at the provider whose key is set.
+    pub model: Option<String>,
+    /// The crew that takes a request. Default: `solo`.
+    pub crew: Option<String>,
+    /// What happens before a command runs. Default: `ask`.
+    pub approve: Option<Approve>,
+    /// What one session may cost, in US dollars. Default: no limit.
+    pub budget_usd: Option<Dollars>,
+    /// Bounds on what an agent's own file allows.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Models, prices and providers of your own, laid over the built-in
+    /// catalogue. Not read from a project's `.selvedge/config.toml`.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[expect(dead_code, reason = "kept as a table, for the model room to read")]
+    pub catalogue: toml::Table,
+}
+
+/// What happens before a command runs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Approve {
+    /// A human is asked.
+    Ask,
+    /// It runs.
+    Auto,
+    /// It is refused.
+    Never,
+}
+
+impl From<Approve> for selvedge_agent::Approve {
+    fn from(approve: Approve) -> Self {
+        match approve {
+            Approve::Ask => Self::Ask,
+            Approve::Auto => Self::Auto,
+            Approve::Never => Self::Never,
+        }
+    }
+}
+
+/// Bounds on what an agent's own file allows: the smaller number holds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Model calls in one run.
+    pub model_calls_max: Option<u32>,
+    /// Tokens of one answer.
+    pub output_tokens_max: Option<u32>,
+    /// Tokens of conversation before older parts are summarised.
+    pub context_tokens_max: Option<u64>,
+    /// Seconds a tool may run.
+    pub tool_seconds_max: Option<u64>,
+}
+
+impl Limits {
+    /// Puts the bounds on a run, and on every agent it may hand work to.
+    pub fn bound(&self, spec: &mut RunSpec) {
+        fn lower<T: Ord + Copy>(present: &mut T, bound: Option<T>) {
+            *present = bound.map_or(*present, |bound| bound.min(*present));
+        }
+        lower(&mut spec.limits.model_calls_max, self.model_calls_max);
+        lower(&mut spec.limits.output_tokens_max, self.output_tokens_max);
+        lower(&mut spec.limits.context_tokens_max, self.context_tokens_max);
+        lower(&mut spec.limits.tool_seconds_max, self.tool_seconds_max);
+        spec.team.values_mut().for_each(|agent| self.bound(agent));
+    }
+}
+
+/// An amount of US dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(try_from = "f64")]
+pub struct Dollars(#[schemars(range(min = 0.0))] pub f64);
+
+impl TryFrom<f64> for Dollars {
+    type Error = String;
+
+    fn try_from(dollars: f64) -> Result<Self, String> {
+        if dollars.is_finite() && dollars >= 0.0 {
+            Ok(Self(dollars))
+        } else {
+            Err(format!("`{dollars}` is not an amount of dollars"))
+        }
+    }
+}
+
+impl std::str::FromStr for Dollars {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.trim().trim_start_matches('$');
+        let wrong = || format!("`{text}` is not an amount of dollars, such as `0.50`");
+        let dollars: f64 = number.parse().map_err(|_| wrong())?;
+        Self::try_from(dollars).map_err(|_| wrong())
+    }
+}

@@ -1,0 +1,376 @@
+//! Drives a session in front of a person: shows it, asks what it asks, and says
+//! in the end how it went and what to type next.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use selvedge_agent::{AGENT, RunSpec};
+use selvedge_ledger::{LedgerError, Payload, StreamId, Tail, Topic};
+use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
+use selvedge_tool::Toolbox;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::ask::Desk;
+use crate::error::{Error, Exit, Result};
+use crate::interrupt::Interrupt;
+use crate::progress::{self, Progress};
+use crate::sessions::{self, OpenQuestion};
+use crate::story::Story;
+use crate::text::{duration, escape, indented, one_line, plural};
+use crate::wiring::{self, Models, Store};
+use crate::{lines, out};
+
+/// How a session is driven.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Print events to stdout, instead of the result.
+    pub json: bool,
+    /// Stop after this long.
+    pub timeout: Option<Duration>,
+    /// Ask questions at the terminal.
+    pub can_ask: bool,
+    /// Keep the result off stdout: somebody else shows it.
+    pub quiet_result: bool,
+}
+
+/// What brings a session to life.
+pub enum Start {
+    /// Its first event.
+    New(Box<RunSpec>),
+    /// Going on, after these letters were put into inboxes.
+    Resume(Vec<(StreamId, Signal)>),
+}
+
+/// Drives `session` until it ends, rests, or is told to stop.
+pub async fn session(
+    store: &Store,
+    models: Models,
+    session: &StreamId,
+    start: Start,
+    options: Options,
+) -> Result<Exit> {
+    let is_live = out::is_live() && !options.json;
+    let progress = Arc::new(Progress::new(is_live));
+    let toolbox = Arc::new(Toolbox::core());
+    let driver = wiring::driver(store, models, toolbox, progress.clone());
+    let interrupt = Interrupt::listen(options.timeout)?;
+    let seat = Seat::take(
+        store.ledger.clone(),
+        store.clock.clone(),
+        &store.chance.id("d"),
+    );
+    let lease = seat.claim(session).await?;
+    let begun = store.clock.now();
+    let follower = Follower::begin(store, session, progress.clone(), options.json).await?;
+
+    let outcome: Result<Rest> = async {
+        match start {
+            Start::New(spec) => {
+                let fence = Some(lease.fence());
+                driver.start(session, None, AGENT, *spec, fence).await?;
+            }
+            Start::Resume(letters) => {
+                out::say(&format!("going on with session {session}"));
+                for (stream, letter) in letters {
+                    sessions::send(store, &stream, &letter).await?;
+                }
+            }
+        }
+        let desk = Desk::new(progress.clone(), interrupt.cancel.clone());
+        let mut desk = options.can_ask.then_some(desk);
+        loop {
+            let cancel = interrupt.cancel.clone();
+            let rest = driver.drive(session, Some(lease.fence()), cancel).await?;
+            let (Rest::Waiting, Some(desk)) = (&rest, &mut desk) else {
+                return Ok(rest);
+            };
+            follower.catch_up().await;
+            if !ask(store, session, desk).await? {
+                let is_told = interrupt.cancel.is_cancelled();
+                return Ok(if is_told { Rest::Interrupted } else { rest });
+            }
+        }
+    }
+    .await;
+    let story = follower.end().await;
+    progress.pause();
+    // What was reached is on record either way; a lease that is not given back
+    // ends with this process.
+    let released = seat.release(&lease).await;
+    let (rest, story) = (outcome?, story?);
+    released?;
+    let report = Report {
+        session,
+        story: &story,
+        millis: u64::try_from(store.clock.now().millis_since(begun)).unwrap_or(0),
+        options,
+    };
+    report.give(store, rest, &interrupt).await
+}
+
+/// Asks the first open question, and puts the answer into the inbox. False if
+/// nobody answered: the question stays open.
+async fn ask(store: &Store, session: &StreamId, desk: &mut Desk) -> Result<bool> {
+    let open = sessions::open_questions(&*store.ledger, session).await?;
+    let Some(open) = open.into_iter().next() else {
+        return Ok(false);
+    };
+    let topic = Topic::Stream(open.stream.inbox());
+    let inbox = store.ledger.subscribe(topic);
+    let answered = tokio::select! {
+        answered = desk.ask(&*store.ledger, &open.question) => answered?,
+        // Somebody answered from elsewhere.
+        () = inbox.changed() => return Ok(true),
+    };
+    let Some(text) = answered else {
+        return Ok(false);
+    };
+    let answer = Signal::Answer {
+        effect: Some(open.effect),
+        text: Payload::new(text),
+    };
+    sessions::send(store, &open.stream, &answer).await?;
+    Ok(true)
+}
+
+/// Follows the ledger while the session is driven: prints, shows, folds.
+struct Follower {
+    task: JoinHandle<std::result::Result<Story, LedgerError>>,
+    over: CancellationToken,
+    // Told by whoever waits until everything so far is shown.
+    caught_up: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl Follower {
+    /// What is there already is folded, and neither printed nor shown.
+    async fn begin(
+        store: &Store,
+        session: &StreamId,
+        progress: Arc<Progress>,
+        json: bool,
+    ) -> Result<Self> {
+        let ledger = store.ledger.clone();
+        let mut tail = Tail::new(ledger.clone(), session.clone());
+        let mut story = Story::default();
+        for event in tail.ready().await? {
+            story.tell(&*ledger, &event).await?;
+        }
+        let over = CancellationToken::new();
+        let stop = over.clone();
+        let (caught_up, mut waiting) = mpsc::channel::<oneshot::Sender<()>>(1);
+        let task = tokio::spawn(async move {
+            let mut is_over = false;
+            while !is_over {
+                let mut waiter = None;
+                let events = tokio::select! {
+                    biased;
+                    events = tail.next() => events?,
+                    Some(who) = waiting.recv() => {
+                        waiter = Some(who);
+                        tail.ready().await?
+                    }
+                    () = stop.cancelled() => {
+                        is_over = true;
+                        tail.ready().await?
+                    }
+                };
+                for event in events {
+                    if json {
+                        out::line(&lines::line(&*ledger, &event).await?);
+                    }
+                    for beat in story.tell(&*ledger, &event).await? {
+                        progress.show(&beat, &story);
+                    }
+                }
+                if let Some(waiter) = waiter {
+                    // Who asked may have been told to stop meanwhile.
+                    let _ = waiter.send(());
+                }
+            }
+            Ok(story)
+        });
+        Ok(Self {
+            task,
+            over,
+            caught_up,
+        })
+    }
+
+    /// Returns when everything that is on record now was shown.
+    async fn catch_up(&self) {
+        let (done, shown) = oneshot::channel();
+        if self.caught_up.send(done).await.is_ok() {
+            // A follower that failed says so at its end.
+            let _ = shown.await;
+        }
+    }
+
+    /// Shows what is left, and gives back what was folded.
+    async fn end(self) -> Result<Story> {
+        self.over.cancel();
+        match self.task.await {
+            Ok(story) => Ok(story?),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}
+
+/// What is said when a session is not being driven any more.
+struct Report<'a> {
+    session: &'a StreamId,
+    story: &'a Story,
+    millis: u64,
+    options: Options,
+}
+
+impl Report<'_> {
+    async fn give(&self, store: &Store, rest: Rest, interrupt: &Interrupt) -> Result<Exit> {
+        let session = self.session;
+        let resume = format!("selvedge resume {session}");
+        match rest {
+            Rest::Ended(ending) => self.ended(store, &ending).await,
+            Rest::Waiting => {
+                self.stats("waiting for an answer");
+                for open in sessions::open_questions(&*store.ledger, session).await? {
+                    out::say(&describe_question(session, &open));
+                }
+                next(&[("then", &resume)]);
+                Ok(Exit::Waiting)
+            }
+            Rest::Paused(reasons) => {
+                let exit = self.paused(&reasons);
+                let how = match exit {
+                    Exit::Budget => format!("{resume} --budget USD"),
+                    _ => resume,
+                };
+                next(&[("go on", &how)]);
+                Ok(exit)
+            }
+            Rest::Idle => {
+                self.stats("waiting for a message");
+                let steer = format!("selvedge sessions steer {session} \"…\"");
+                next(&[("speak", &steer), ("then", &resume)]);
+                Ok(Exit::Waiting)
+            }
+            Rest::Interrupted if interrupt.is_late() => {
+                self.stats("stopped: the time is over");
+                next(&[("go on", &resume)]);
+                Ok(Exit::Deadline)
+            }
+            Rest::Interrupted => {
+                self.stats("interrupted");
+                next(&[("go on", &resume)]);
+                Ok(Exit::Interrupted)
+            }
+        }
+    }
+
+    async fn ended(&self, store: &Store, ending: &Ending) -> Result<Exit> {
+        let text = store.ledger.text(&ending.result).await?;
+        let look = format!("selvedge sessions show {}", self.session);
+        let exit = match ending.status {
+            Status::Done => {
+                if !self.options.json && !self.options.quiet_result && !self.is_seen(&text) {
+                    print_result(ending, &text);
+                }
+                self.stats("done");
+                return Ok(Exit::Done);
+            }
+            Status::Failed if self.story.is_denied => {
+                out::say(&format!("failed: {}", escape(&text)));
+                self.stats("failed, after something was denied");
+                Exit::Denied
+            }
+            Status::Failed => {
+                out::say(&format!("failed: {}", escape(&text)));
+                self.stats("failed");
+                Exit::Failed
+            }
+            Status::Cancelled => {
+                self.stats(&format!("cancelled: {}", one_line(&text, 200)));
+                Exit::Failed
+            }
+        };
+        next(&[("look", &look)]);
+        Ok(exit)
+    }
+
+    /// Whether the same terminal has just shown the result as the last words.
+    fn is_seen(&self, result: &str) -> bool {
+        let is_terminal = out::is_live() && std::io::stdout().is_terminal();
+        is_terminal && self.story.last_words.trim() == result.trim()
+    }
+
+    fn paused(&self, reasons: &BTreeMap<String, Pause>) -> Exit {
+        let names: Vec<&str> = reasons.keys().map(String::as_str).collect();
+        self.stats(&format!("paused: {}", names.join(", ")));
+        match () {
+            () if reasons.contains_key("budget") => Exit::Budget,
+            () if reasons.contains_key("provider") => Exit::NoProvider,
+            () if reasons.contains_key("ledger") => Exit::Failed,
+            () if reasons.contains_key("interrupted") => Exit::Interrupted,
+            () => Exit::Waiting,
+        }
+    }
+
+    /// How it stands, and what it took.
+    fn stats(&self, how: &str) {
+        let total = self.story.spending.total();
+        let mut parts = vec![how.to_owned(), plural(total.calls, "turn")];
+        parts.extend(Some(progress::spent(&total)).filter(|spent| !spent.is_empty()));
+        parts.push(duration(self.millis));
+        parts.push(format!("session {}", self.session));
+        out::say(&parts.join(" · "));
+    }
+}
+
+/// The question, and the command that answers it.
+pub fn describe_question(session: &StreamId, open: &OpenQuestion) -> String {
+    let example = match open.question.options.first() {
+        Some(option) => one_line(option, 60),
+        None => "…".to_owned(),
+    };
+    format!(
+        "  question: {}\n  answer: selvedge answer {session} \"{example}\"",
+        indented(&escape(&open.question.text), "    ").trim_start()
+    )
+}
+
+fn next(commands: &[(&str, &String)]) {
+    for (name, command) in commands {
+        out::say(&format!("  {name}: {command}"));
+    }
+}
+
+fn print_result(ending: &Ending, text: &str) {
+    match &ending.data {
+        Some(data) => {
+            let pretty = serde_json::to_string_pretty(data).expect("a JSON value is JSON");
+            out::line(&pretty);
+        }
+        None if text.trim().is_empty() => {}
+        // To a file go the bytes, to a terminal what cannot steer it.
+        None if std::io::stdout().is_terminal() => {
+            out::line(&escape(text.trim_end()));
+        }
+        None => out::line(text.trim_end()),
+    }
+}
+
+/// The spec a session started with.
+pub async fn spec_of(store: &Store, session: &StreamId) -> Result<RunSpec> {
+    let events = store.ledger.read(session, 0).await?;
+    let started = events.iter().find(|e| &*e.kind == "RunStarted");
+    let started = started.ok_or_else(|| {
+        Error::failed(format!("session `{session}` never began"))
+            .cause("its process ended before the first step was on record")
+            .hint("start it again with `selvedge run`")
+    })?;
+    Ok(started
+        .decode::<selvedge_runtime::RunStarted<RunSpec>>()?
+        .spec)
+}

@@ -1,0 +1,240 @@
+//! What a person is told when a command cannot do what was asked: what happened,
+//! why, what to do next. And the exit code, which is what a script is told.
+
+use std::fmt;
+
+use selvedge_agent::{CrewError, DefinitionError, SetupError};
+use selvedge_ledger::{LeaseError, LedgerError};
+use selvedge_model::{CatalogueError, ResolveError, ScriptError};
+use selvedge_runtime::DriveError;
+
+use crate::text::{did_you_mean, escape};
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed.
+    Failed = 1,
+    /// Wrong usage or configuration.
+    Usage = 2,
+    /// A human must say something.
+    Waiting = 3,
+    /// The budget is used up.
+    Budget = 4,
+    /// Failed after something was denied.
+    Denied = 5,
+    /// No model provider answers.
+    NoProvider = 6,
+    /// What is stored is not what was written.
+    Unverified = 7,
+    /// The time that was given is over.
+    Deadline = 124,
+    /// Told to stop.
+    Interrupted = 130,
+}
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub struct Error {
+    what: String,
+    cause: Option<String>,
+    hint: Option<String>,
+    /// How the process ends.
+    pub exit: Exit,
+}
+
+/// What a command returns.
+pub type Result<T = Exit> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Something that happened.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            cause: None,
+            hint: None,
+            exit,
+        }
+    }
+
+    /// Something the caller wrote is wrong.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// Something did not work.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, what)
+    }
+
+    /// Why it happened.
+    pub fn cause(mut self, cause: impl fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    /// What to do next.
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The same error with another exit code.
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", escape(&self.what))?;
+        for (name, line) in [("cause", &self.cause), ("hint", &self.hint)] {
+            if let Some(line) = line {
+                write!(f, "\n  {name}: {}", escape(line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<LedgerError> for Error {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Full { path } => {
+                Self::failed(format!("no room is left for the ledger at `{path}`"))
+                    .cause(
+                        "the disk is full; what was acknowledged is safe, the rest was not written",
+                    )
+                    .hint("make room, then `selvedge resume`")
+            }
+            LedgerError::Unusable { path, why } => {
+                Self::failed(format!("the ledger at `{path}` cannot be opened"))
+                    .cause(why)
+                    .hint(
+                        "nothing was changed; `selvedge doctor` looks closer, and `SELVEDGE_HOME` \
+                         names another place",
+                    )
+            }
+            LedgerError::Damaged { .. } => Self::new(Exit::Unverified, error.to_string())
+                .cause("what is stored is not what was written; other sessions are not affected")
+                .hint("`selvedge audit verify` lists all damage; restore a backup of the ledger"),
+            LedgerError::Fenced { stream } => {
+                Self::failed(format!("`{stream}` is driven by another process now"))
+                    .cause("this process was away for so long that its lease ended")
+                    .hint("`selvedge ps` shows who drives it; nothing recorded is lost")
+            }
+            LedgerError::Conflict { .. } => Self::failed("another process wrote to the session")
+                .cause(error)
+                .hint("nothing recorded is lost; `selvedge ps` shows who drives what"),
+            LedgerError::NoStream { stream } => {
+                Self::usage(format!("there is no session `{stream}`"))
+                    .hint("`selvedge sessions list` shows them")
+            }
+            LedgerError::Unavailable { why } => Self::failed("the ledger did not answer")
+                .cause(why)
+                .hint("try again; nothing acknowledged is lost"),
+        }
+    }
+}
+
+impl From<LeaseError> for Error {
+    fn from(error: LeaseError) -> Self {
+        match error {
+            LeaseError::Held { stream, holder, .. } => {
+                Self::failed(format!("session `{stream}` is being driven already"))
+                    .cause(format!("process {} holds it", holder.pid))
+                    .hint(format!(
+                        "speak to it with `selvedge sessions steer {stream} \"…\"`, or stop it \
+                         with `selvedge sessions suspend {stream}`"
+                    ))
+            }
+            LeaseError::Ledger(error) => error.into(),
+        }
+    }
+}
+
+impl From<DriveError> for Error {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Ledger(error) => error.into(),
+            DriveError::UnknownMachine { .. } => Self::failed(error.to_string())
+                .cause("it was started by another version of Selvedge")
+                .hint("resume it with that version"),
+        }
+    }
+}
+
+impl From<CrewError> for Error {
+    fn from(error: CrewError) -> Self {
+        match &error {
+            CrewError::Unknown { name, known } => {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                Self::usage(error.to_string())
+                    .cause(format!("the crews are: {}", known.join(", ")))
+                    .hint(did_you_mean(name, &known).unwrap_or_else(|| {
+                        "leave `--crew` out, or make `.selvedge/crews/NAME/crew.toml`".into()
+                    }))
+            }
+            CrewError::Unreadable { .. } => {
+                Self::usage(error.to_string()).hint("make the file readable, or name another crew")
+            }
+            CrewError::Wrong { file, .. } => {
+                Self::usage(error.to_string()).hint(format!("correct `{file}`"))
+            }
+            CrewError::Agent(DefinitionError { file, .. }) => {
+                Self::usage(error.to_string()).hint(format!("correct `{file}`"))
+            }
+        }
+    }
+}
+
+impl From<SetupError> for Error {
+    fn from(error: SetupError) -> Self {
+        match &error {
+            SetupError::UnknownTool { tool, known, .. } => {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                Self::usage(error.to_string()).hint(
+                    did_you_mean(tool, &known)
+                        .unwrap_or_else(|| format!("the tools are: {}", known.join(", "))),
+                )
+            }
+            SetupError::Prompt { .. } => {
+                Self::usage(error.to_string()).hint("correct the prompt in the agent's file")
+            }
+            SetupError::Model { .. } => Self::new(Exit::NoProvider, error.to_string()),
+            SetupError::Schema { why } => Self::usage("the output schema is not a JSON Schema")
+                .cause(why)
+                .hint("correct the file that `--output-schema` names"),
+        }
+    }
+}
+
+impl From<ResolveError> for Error {
+    fn from(error: ResolveError) -> Self {
+        let hint = error.hint();
+        Self::new(Exit::NoProvider, error.to_string()).hint(hint)
+    }
+}
+
+impl From<ScriptError> for Error {
+    fn from(error: ScriptError) -> Self {
+        let place = match error.line {
+            Some(line) => format!("`{}` line {line}", error.file),
+            None => format!("`{}`", error.file),
+        };
+        Self::usage(format!("the script {place} cannot be used"))
+            .cause(error.what)
+            .hint("correct the script and run the command again")
+    }
+}
+
+impl From<CatalogueError> for Error {
+    fn from(error: CatalogueError) -> Self {
+        Self::usage("the `[catalogue]` of the configuration cannot be used")
+            .cause(error)
+            .hint("`selvedge config path` says where it is")
+    }
+}

@@ -1,0 +1,309 @@
+//! What is going on, as it goes on: live on a terminal, in plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use selvedge_ledger::StreamId;
+use selvedge_runtime::{EffectId, Watcher};
+
+use crate::env;
+use crate::story::{Beat, Story, Tool, What};
+use crate::text::{count, duration, escape, indented, one_line};
+
+/// Shows a run to the person who waits for it.
+pub struct Progress(Mutex<State>);
+
+struct State {
+    // Present while a terminal is being written to.
+    bar: Option<ProgressBar>,
+    is_live: bool,
+    has_colour: bool,
+    since: Instant,
+    /// What is under way, the latest last.
+    doing: Vec<(StreamId, String)>,
+    /// Who is being heard, and the words that have not filled a line. The words
+    /// come ahead of the ledger, so this ends with the answer, not with the
+    /// beginning of the next.
+    heard: BTreeMap<StreamId, String>,
+    spent: String,
+}
+
+const ARGUMENT_CHARS: usize = 72;
+const FAILURE_CHARS: usize = 100;
+
+impl Progress {
+    /// Live if `is_live`, plain lines otherwise.
+    pub fn new(is_live: bool) -> Self {
+        Self(Mutex::new(State {
+            bar: None,
+            is_live,
+            has_colour: is_live && !env::no_color(),
+            since: Instant::now(),
+            doing: Vec::new(),
+            heard: BTreeMap::new(),
+            spent: String::new(),
+        }))
+    }
+
+    /// Shows a beat, and what was spent so far.
+    pub fn show(&self, beat: &Beat, story: &Story) {
+        let mut state = self.state();
+        let total = story.spending.total();
+        state.spent = spent(&total);
+        state.beat(beat);
+        state.refresh();
+    }
+
+    /// Clears the live line, so that something else can be written or asked.
+    pub fn pause(&self) {
+        let mut state = self.state();
+        if let Some(bar) = state.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // What is shown is never the truth; a half-shown line harms nobody.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tokens and dollars, with an unknown price called unknown.
+pub fn spent(total: &selvedge_agent::Row) -> String {
+    let tokens = format!("{} tokens", count(total.usage.total()));
+    match (total.calls, total.unpriced) {
+        (0, _) => String::new(),
+        (_, 0) => format!("{tokens} · {}", total.cost),
+        (calls, unpriced) if calls == unpriced => format!("{tokens} · price unknown"),
+        _ => format!("{tokens} · {} and more (price partly unknown)", total.cost),
+    }
+}
+
+impl Watcher for Progress {
+    fn model_text(&self, stream: &StreamId, _: &EffectId, text: &str) {
+        let mut state = self.state();
+        if state.is_live {
+            state.words(stream, text);
+            state.refresh();
+        }
+    }
+
+    fn notice(&self, stream: &StreamId, _: &EffectId, text: &str) {
+        let mut state = self.state();
+        state.end_words(stream);
+        let text = format!("  {}", one_line(text, 200));
+        state.line(&text);
+    }
+}
+
+impl State {
+    fn beat(&mut self, beat: &Beat) {
+        let agent = &beat.agent;
+        match &beat.what {
+            What::Began { model, .. } => {
+                let agent = self.bold(agent);
+                self.line(&match beat.stream == beat.stream.session() {
+                    true => format!("{agent} on {model} · session {}", beat.stream),
+                    false => format!("{agent} on {model}"),
+                });
+            }
+            What::Asking => self.begin(beat, format!("{agent} is thinking")),
+            What::Said { text } => {
+                self.end(beat);
+                let is_heard = self.end_words(&beat.stream);
+                if !is_heard && !text.trim().is_empty() {
+                    self.line(&indented(&escape(text.trim()), "  "));
+                }
+            }
+            What::Unanswered { error } => {
+                self.end(beat);
+                self.line(&format!("  {} {}", self.red("no answer:"), escape(error)));
+            }
+            What::Using { tool } => {
+                let shown = show_tool(tool);
+                if !self.is_live {
+                    self.line(&format!("  {agent}: {shown}"));
+                }
+                self.begin(beat, format!("{agent}: {shown}"));
+            }
+            What::Used {
+                tool,
+                text,
+                is_error,
+                is_probed,
+                millis,
+            } => {
+                self.end(beat);
+                self.used(tool, text, *is_error, *is_probed, *millis);
+            }
+            What::InDoubt { tool } => self.line(&format!(
+                "  {} {}: it was under way when the process ended, and may or may not have happened",
+                self.yellow("in doubt:"),
+                show_tool(tool)
+            )),
+            What::Asked { question } => {
+                if !self.is_live {
+                    let who = match question.approval {
+                        Some(_) => String::new(),
+                        None => format!("{agent} asks: "),
+                    };
+                    self.line(&format!("  {who}{}", escape(&question.text)));
+                }
+            }
+            What::Answered { text } => self.line(&format!("  answered: {}", one_line(text, 200))),
+            What::Delegated { to } => self.line(&format!("  {agent} hands work to {to}")),
+            What::Returned { ending } => {
+                self.line(&format!("  {agent} gets it back: {:?}", ending.status));
+            }
+            What::Paused {
+                reason,
+                detail,
+                until,
+            } if reason != "interrupted" => {
+                let wait = until.map_or("", |_| "; it goes on by itself");
+                let reason = self.yellow(&format!("paused ({reason}):"));
+                self.line(&format!("  {reason} {}{wait}", escape(detail)));
+            }
+            What::Steered { text } => self.line(&format!("  you said: {}", one_line(text, 200))),
+            What::Cancelled { by, reason } => {
+                self.line(&format!("  cancelled by {by}: {}", escape(reason)));
+            }
+            What::Ended { .. } => self.end(beat),
+            What::Paused { .. } | What::Resumed { .. } | What::Ignored { .. } => {}
+        }
+    }
+
+    fn used(&mut self, tool: &Tool, text: &str, is_error: bool, is_probed: bool, millis: u64) {
+        let probed = match is_probed {
+            true => " (found done after the restart)",
+            false => "",
+        };
+        // The last line of a failing command says more than its first.
+        let failure = || {
+            let lines = text.lines().rev();
+            let line = lines
+                .map(str::trim)
+                .find(|l| !l.is_empty() && !l.starts_with('['));
+            one_line(line.unwrap_or_default(), FAILURE_CHARS)
+        };
+        let took = match millis {
+            0..500 => String::new(),
+            _ => format!(" ({})", duration(millis)),
+        };
+        if is_error {
+            let shown = match self.is_live {
+                true => format!("{}{took}: ", show_tool(tool)),
+                false => format!("{} failed: ", tool.name),
+            };
+            self.line(&format!("  {} {shown}{}", self.red("✗"), failure()));
+        } else if self.is_live {
+            let shown = format!("{}{took}{probed}", show_tool(tool));
+            self.line(&format!("  {} {shown}", self.green("✓")));
+        } else if is_probed {
+            self.line(&format!("  {}{probed}", show_tool(tool)));
+        }
+    }
+
+    fn begin(&mut self, beat: &Beat, what: String) {
+        self.doing.push((beat.stream.clone(), what));
+    }
+
+    fn end(&mut self, beat: &Beat) {
+        let at = self.doing.iter().position(|(s, _)| *s == beat.stream);
+        if let Some(at) = at {
+            self.doing.remove(at);
+        }
+    }
+
+    /// Shows words as they come, a line at a time.
+    fn words(&mut self, stream: &StreamId, text: &str) {
+        let unfinished = self.heard.entry(stream.clone()).or_default();
+        unfinished.push_str(text);
+        let Some(end) = unfinished.rfind('\n') else {
+            return;
+        };
+        let lines: String = unfinished.drain(..=end).collect();
+        self.line(&indented(&escape(lines.trim_end()), "  "));
+    }
+
+    /// Shows the rest of an answer; false if nothing of it was heard.
+    fn end_words(&mut self, stream: &StreamId) -> bool {
+        let rest = self.heard.remove(stream);
+        if let Some(rest) = rest.as_deref().map(str::trim_end).filter(|r| !r.is_empty()) {
+            self.line(&indented(&escape(rest), "  "));
+        }
+        rest.is_some()
+    }
+
+    fn line(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => drop(writeln!(std::io::stderr().lock(), "{text}")),
+        }
+    }
+
+    /// Draws the live line anew.
+    fn refresh(&mut self) {
+        if !self.is_live {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| bar(self.since.elapsed()));
+        let doing = match self.doing.last() {
+            None => "…".to_owned(),
+            Some((stream, what)) => match self.heard.get(stream).map(|words| words.trim()) {
+                None | Some("") => what.clone(),
+                Some(words) => one_line(words, 80),
+            },
+        };
+        let more = match self.doing.len() {
+            0 | 1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        let spent = match self.spent.as_str() {
+            "" => String::new(),
+            spent => format!(" · {spent}"),
+        };
+        bar.set_message(format!("{doing}{more}{spent}"));
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn red(&self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn green(&self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    fn yellow(&self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.has_colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+fn show_tool(tool: &Tool) -> String {
+    format!("{} {}", tool.name, one_line(&tool.argument, ARGUMENT_CHARS))
+        .trim_end()
+        .to_owned()
+}
+
+fn bar(elapsed: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let bar = bar.with_elapsed(elapsed);
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    bar.set_style(style.expect("the template is well-formed"));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}

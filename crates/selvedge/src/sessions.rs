@@ -1,0 +1,216 @@
+//! Finding sessions, and what can be said of them.
+
+use selvedge_agent::RunSpec;
+use selvedge_ledger::{Ledger, LedgerError, Receipt, Seq, StreamFilter, StreamId, StreamInfo};
+use selvedge_runtime::{
+    Book, EffectId, Question, RunStarted, SessionState, Signal, Status, session_state,
+};
+
+use crate::error::{Error, Result};
+use crate::text::{nearest, one_line};
+use crate::wiring::Store;
+
+/// Who a letter from the command line is from.
+const USER: &str = "user";
+
+/// Puts a letter into a stream's inbox.
+pub async fn send(store: &Store, stream: &StreamId, signal: &Signal) -> Result<Receipt> {
+    let (ledger, clock, chance) = (&*store.ledger, &*store.clock, &*store.chance);
+    let sent = signal.send_once(ledger, clock, chance, stream, USER);
+    Ok(sent.await?)
+}
+
+/// A question that nobody has answered.
+pub struct OpenQuestion {
+    /// The stream that asks.
+    pub stream: StreamId,
+    /// Its name there.
+    pub effect: EffectId,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What the driver knows of every stream of a session, inboxes left out.
+pub async fn books(
+    ledger: &dyn Ledger,
+    session: &StreamId,
+) -> std::result::Result<Vec<(StreamId, Book)>, LedgerError> {
+    let mut books = Vec::new();
+    let filter = StreamFilter::Session(session.clone());
+    for info in ledger.streams(filter).await? {
+        if info.kind == "inbox" {
+            continue;
+        }
+        let mut book = Book::default();
+        for event in ledger.read(&info.id, 0).await? {
+            book.apply(&event)?;
+        }
+        books.push((info.id, book));
+    }
+    Ok(books)
+}
+
+/// Every question that nobody has answered, the session's own first.
+pub async fn open_questions(
+    ledger: &dyn Ledger,
+    session: &StreamId,
+) -> std::result::Result<Vec<OpenQuestion>, LedgerError> {
+    let mut open = Vec::new();
+    for (stream, book) in books(ledger, session).await? {
+        if book.ended.is_some() {
+            continue;
+        }
+        open.extend(
+            book.questions
+                .into_iter()
+                .map(|(effect, question)| OpenQuestion {
+                    stream: stream.clone(),
+                    effect,
+                    question,
+                }),
+        );
+    }
+    Ok(open)
+}
+
+/// A session in a list.
+pub struct Listed {
+    /// What the ledger knows of it.
+    pub info: StreamInfo,
+    /// How it stands.
+    pub state: SessionState,
+    /// What it started with; absent if that cannot be read.
+    pub spec: Option<RunSpec>,
+}
+
+impl Listed {
+    /// Looks at a session. One that cannot be read is damaged, not an error.
+    pub async fn look(store: &Store, info: StreamInfo) -> Result<Self> {
+        let state = match session_state(&*store.ledger, &*store.clock, &info.id).await {
+            Ok(state) => state,
+            Err(LedgerError::Unusable { path, why }) => {
+                return Err(LedgerError::Unusable { path, why }.into());
+            }
+            Err(error) => SessionState::Damaged {
+                what: error.to_string(),
+            },
+        };
+        let spec = match &state {
+            SessionState::Damaged { .. } => None,
+            _ => spec(&*store.ledger, &info.id).await?,
+        };
+        Ok(Self { info, state, spec })
+    }
+
+    /// The state in a word or two.
+    pub fn state_word(&self) -> String {
+        match &self.state {
+            SessionState::Active { pid } => format!("active (pid {pid})"),
+            SessionState::Waiting { .. } => "waiting".into(),
+            SessionState::Suspended { reasons } if reasons.is_empty() => "suspended".into(),
+            SessionState::Suspended { reasons } => format!("suspended ({})", reasons.join(", ")),
+            SessionState::Ended { status } => status_word(*status).into(),
+            SessionState::Damaged { .. } => "damaged".into(),
+        }
+    }
+
+    /// The request in a line.
+    pub async fn request(&self, store: &Store) -> String {
+        let text = match (&self.spec, &self.state) {
+            (Some(spec), _) => store.ledger.text(&spec.request).await.ok(),
+            (None, SessionState::Damaged { what }) => Some(what.as_str().into()),
+            _ => None,
+        };
+        one_line(&text.unwrap_or_default(), 60)
+    }
+}
+
+/// The status in a word.
+pub fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Done => "done",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+async fn spec(ledger: &dyn Ledger, session: &StreamId) -> Result<Option<RunSpec>> {
+    let events = ledger.read(session, 0).await?;
+    let started = events.iter().find(|e| &*e.kind == "RunStarted");
+    let started = started.and_then(|e| e.decode::<RunStarted<RunSpec>>().ok());
+    Ok(started.map(|started| started.spec))
+}
+
+/// Every session, newest first, without looking into them.
+pub async fn all(store: &Store) -> Result<Vec<StreamInfo>> {
+    Ok(store.ledger.streams(StreamFilter::Sessions).await?)
+}
+
+/// The sessions that have not ended, newest first.
+pub async fn unfinished(store: &Store) -> Result<Vec<Listed>> {
+    let mut listed = Vec::new();
+    for info in all(store).await? {
+        if !has_ended(&*store.ledger, &info).await {
+            listed.push(Listed::look(store, info).await?);
+        }
+    }
+    Ok(listed)
+}
+
+/// Whether a session has ended, by its last event alone.
+async fn has_ended(ledger: &dyn Ledger, info: &StreamInfo) -> bool {
+    let before: Seq = info.head.saturating_sub(1);
+    match ledger.read(&info.id, before).await {
+        Ok(events) => events.last().is_some_and(|e| &*e.kind == "RunFinished"),
+        Err(_) => false,
+    }
+}
+
+/// The session that `text` names: its id, or the beginning of one.
+pub async fn find(store: &Store, text: &str) -> Result<StreamId> {
+    let id = StreamId::new(text);
+    if store.ledger.stream(&id).await?.is_some() && id == id.session() {
+        return Ok(id);
+    }
+    let all = all(store).await?;
+    let names: Vec<&str> = all.iter().map(|info| info.id.as_str()).collect();
+    let begins = |name: &&&str| {
+        let name = **name;
+        name.starts_with(text) || name.strip_prefix("s_").is_some_and(|n| n.starts_with(text))
+    };
+    let matches: Vec<&&str> = names.iter().filter(begins).collect();
+    match matches.as_slice() {
+        [only] if !text.is_empty() => Ok(StreamId::new(**only)),
+        [_, _, ..] if !text.is_empty() => Err(Error::usage(format!(
+            "more than one session begins with `{text}`"
+        ))
+        .cause(list(matches.iter().copied().copied()))
+        .hint("write more of the id")),
+        _ => Err(Error::usage(format!("there is no session `{text}`")).hint(
+            match nearest(text, &names) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "`selvedge sessions list` shows them".into(),
+            },
+        )),
+    }
+}
+
+/// The one session of `candidates`, or an error that lists them.
+pub fn only(candidates: Vec<Listed>, what: &str, command: &str) -> Result<StreamId> {
+    match candidates.as_slice() {
+        [only] => Ok(only.info.id.clone()),
+        [] => Err(Error::usage(format!("there is no session {what}"))
+            .hint("`selvedge sessions list` shows them all")),
+        many => Err(Error::usage(format!("more than one session is {what}"))
+            .cause(list(many.iter().map(|l| l.info.id.as_str())))
+            .hint(format!(
+                "name one: `selvedge {command} {}`",
+                many[0].info.id
+            ))),
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names.take(8).map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}

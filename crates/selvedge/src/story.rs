@@ -1,0 +1,359 @@
+//! A session as a person follows it: events folded into beats.
+//!
+//! The live progress, the plain lines and the transcript all tell the same
+//! beats, so that what was seen is what can be read later.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use selvedge_agent::{Approve, ModelOutcome, RunSpec, Spending, ToolOutcome};
+use selvedge_ledger::{Event, Ledger, LedgerError, StreamId, Time};
+use selvedge_model::Part;
+use selvedge_runtime::{
+    Approval, ChildFinished, ChildStarted, EffectId, Ending, Finished, LetterIgnored, MessageTaken,
+    Question, QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed,
+    RunStarted, Started, Unfinished,
+};
+use selvedge_tool::World;
+use serde_json::Value;
+
+/// Something worth telling.
+#[derive(Clone, Debug)]
+pub struct Beat {
+    /// Where it happened.
+    pub stream: StreamId,
+    /// Whose beat it is: an agent's name.
+    pub agent: String,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// An agent begins.
+    Began {
+        /// Its model.
+        model: String,
+        /// What it is to do.
+        request: Arc<str>,
+    },
+    /// A model is being asked.
+    Asking,
+    /// A model answered, possibly without words.
+    Said {
+        /// The words.
+        text: String,
+    },
+    /// No answer, for good.
+    Unanswered {
+        /// Why.
+        error: String,
+    },
+    /// A tool is at work.
+    Using {
+        /// Which, and on what.
+        tool: Tool,
+    },
+    /// A tool is done.
+    Used {
+        /// Which, and on what.
+        tool: Tool,
+        /// What the model is told.
+        text: Arc<str>,
+        /// Whether it failed.
+        is_error: bool,
+        /// Whether this was found out by a probe after a crash.
+        is_probed: bool,
+        /// How long it took.
+        millis: u64,
+    },
+    /// Nobody knows whether a tool did its work.
+    InDoubt {
+        /// Which, and on what.
+        tool: Tool,
+    },
+    /// A human is asked.
+    Asked {
+        /// The question.
+        question: Question,
+    },
+    /// A human answered.
+    Answered {
+        /// The answer.
+        text: Arc<str>,
+    },
+    /// Another agent takes over a part.
+    Delegated {
+        /// Where it works.
+        to: StreamId,
+    },
+    /// The other agent is done.
+    Returned {
+        /// How it ended.
+        ending: Ending,
+    },
+    /// The run stands still.
+    Paused {
+        /// Why, in a word.
+        reason: String,
+        /// Why, in a sentence.
+        detail: String,
+        /// When it goes on by itself.
+        until: Option<Time>,
+    },
+    /// A reason to stand still is gone.
+    Resumed {
+        /// Which.
+        reason: String,
+    },
+    /// Somebody said something to the agent.
+    Steered {
+        /// What.
+        text: Arc<str>,
+    },
+    /// A letter that fits nothing.
+    Ignored {
+        /// Why.
+        why: String,
+    },
+    /// Somebody cancelled the run.
+    Cancelled {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// An agent is done.
+    Ended {
+        /// How.
+        ending: Ending,
+    },
+}
+
+/// A tool and what it is used on.
+#[derive(Clone, Debug, Default)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// The argument that says most.
+    pub argument: String,
+}
+
+/// The fold.
+#[derive(Default)]
+pub struct Story {
+    agents: HashMap<StreamId, Agent>,
+    /// What was spent.
+    pub spending: Spending,
+    /// Whether something was denied: by policy, or by a person.
+    pub is_denied: bool,
+    /// The last words of the session's own agent.
+    pub last_words: String,
+}
+
+/// One agent of the session.
+#[derive(Default)]
+struct Agent {
+    name: String,
+    approve: Approve,
+    worlds: HashMap<String, World>,
+    tools: HashMap<EffectId, (Tool, Time)>,
+    approvals: HashMap<EffectId, Option<Approval>>,
+}
+
+impl Story {
+    /// Folds an event of any of the session's streams in.
+    pub async fn tell(
+        &mut self,
+        ledger: &dyn Ledger,
+        event: &Event,
+    ) -> Result<Vec<Beat>, LedgerError> {
+        self.spending.apply(event)?;
+        let what = self.fold(ledger, event).await?;
+        let agent = self.agents.entry(event.stream.clone()).or_default();
+        let beat = |what| Beat {
+            stream: event.stream.clone(),
+            agent: agent.name.clone(),
+            what,
+        };
+        Ok(what.into_iter().map(beat).collect())
+    }
+
+    async fn fold(
+        &mut self,
+        ledger: &dyn Ledger,
+        event: &Event,
+    ) -> Result<Option<What>, LedgerError> {
+        let agent = self.agents.entry(event.stream.clone()).or_default();
+        Ok(Some(match &*event.kind {
+            "RunStarted" => {
+                let spec = event.decode::<RunStarted<RunSpec>>()?.spec;
+                agent.name = spec.agent;
+                agent.approve = spec.approve;
+                agent.worlds = spec.tools.into_iter().collect();
+                What::Began {
+                    model: spec.model,
+                    request: ledger.text(&spec.request).await?,
+                }
+            }
+            "ModelCallStarted" => What::Asking,
+            "ModelCallFinished" => {
+                let finished: Finished<ModelOutcome> = event.decode()?;
+                match finished.outcome {
+                    ModelOutcome::Failed { error, .. } => What::Unanswered { error },
+                    ModelOutcome::Answered { response, .. } => {
+                        let mut text = String::new();
+                        let turn = finished.effect.as_str().trim_start_matches('m').to_owned();
+                        let mut calls = 0;
+                        for part in &response.message.parts {
+                            match part {
+                                Part::Text { text: said } => {
+                                    text.push_str(&ledger.text(said).await?)
+                                }
+                                Part::ToolCall(call) => {
+                                    let effect = EffectId::new(format!("t{turn}.{calls}"));
+                                    calls += 1;
+                                    let arguments = ledger.text(&call.arguments).await?;
+                                    self.is_denied |= agent.denies(&call.name);
+                                    let tool = Tool::new(&call.name, &arguments);
+                                    agent.tools.insert(effect, (tool, event.time));
+                                }
+                                _ => {}
+                            }
+                        }
+                        if event.stream == event.stream.session() {
+                            self.last_words.clone_from(&text);
+                        }
+                        What::Said { text }
+                    }
+                }
+            }
+            "ToolCallStarted" => {
+                let started: Started = event.decode()?;
+                let name = started.what["tool"].as_str().unwrap_or_default();
+                let entry = agent.tools.entry(started.effect).or_insert_with(|| {
+                    let tool = Tool::new(name, "");
+                    (tool, event.time)
+                });
+                entry.1 = event.time;
+                What::Using {
+                    tool: entry.0.clone(),
+                }
+            }
+            "ToolCallFinished" => {
+                let finished: Finished<ToolOutcome> = event.decode()?;
+                let (tool, since) = agent.tool(&finished.effect, event.time);
+                What::Used {
+                    tool,
+                    text: ledger.text(&finished.outcome.text).await?,
+                    is_error: finished.outcome.is_error,
+                    is_probed: finished.probed,
+                    millis: u64::try_from(event.time.millis_since(since)).unwrap_or(0),
+                }
+            }
+            "ToolCallInDoubt" => {
+                let effect = event.decode::<Unfinished>()?.effect;
+                let (tool, _) = agent.tool(&effect, event.time);
+                What::InDoubt { tool }
+            }
+            "QuestionAsked" => {
+                let QuestionAsked { effect, question } = event.decode()?;
+                agent.approvals.insert(effect, question.approval.clone());
+                What::Asked { question }
+            }
+            "QuestionAnswered" => {
+                let answered: QuestionAnswered = event.decode()?;
+                let text = ledger.text(&answered.answer).await?;
+                let approval = agent.approvals.remove(&answered.effect).flatten();
+                self.is_denied |= approval.is_some() && !is_yes(&text);
+                What::Answered { text }
+            }
+            "ChildStarted" => {
+                let child: ChildStarted = event.decode()?;
+                What::Delegated { to: child.stream }
+            }
+            "ChildFinished" => {
+                let child: ChildFinished = event.decode()?;
+                What::Returned {
+                    ending: child.ending,
+                }
+            }
+            "RunPaused" => {
+                let RunPaused {
+                    reason,
+                    detail,
+                    until,
+                    ..
+                } = event.decode()?;
+                What::Paused {
+                    reason,
+                    detail,
+                    until,
+                }
+            }
+            "RunResumed" => {
+                let reason = event.decode::<RunResumed>()?.reason;
+                What::Resumed { reason }
+            }
+            "MessageTaken" => {
+                let message: MessageTaken = event.decode()?;
+                let text = ledger.text(&message.text).await?;
+                What::Steered { text }
+            }
+            "LetterIgnored" => {
+                let why = event.decode::<LetterIgnored>()?.why;
+                What::Ignored { why }
+            }
+            "RunCancelled" => {
+                let RunCancelled { by, reason, .. } = event.decode()?;
+                What::Cancelled { by, reason }
+            }
+            "RunFinished" => {
+                let ending = event.decode::<RunFinished>()?.ending;
+                What::Ended { ending }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Agent {
+    fn denies(&self, tool: &str) -> bool {
+        self.approve == Approve::Never && self.worlds.get(tool) == Some(&World::Runs)
+    }
+
+    fn tool(&self, effect: &EffectId, now: Time) -> (Tool, Time) {
+        let known = self.tools.get(effect).cloned();
+        known.unwrap_or_else(|| (Tool::default(), now))
+    }
+}
+
+impl Tool {
+    /// The argument that says most: what is run, where, or the first words.
+    fn new(name: &str, arguments: &str) -> Self {
+        const TELLING: [&str; 7] = [
+            "command", "path", "pattern", "query", "question", "agent", "message",
+        ];
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let telling = TELLING.iter().find_map(|key| arguments[*key].as_str());
+        let first = || arguments.as_object()?.values().find_map(Value::as_str);
+        Self {
+            name: name.to_owned(),
+            argument: telling.or_else(first).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// Whether an answer to an approval allows it, as the agent reads it.
+fn is_yes(text: &str) -> bool {
+    let word = text
+        .trim()
+        .split([' ', ',', ':'])
+        .next()
+        .unwrap_or_default();
+    matches!(
+        word.to_ascii_lowercase().as_str(),
+        "y" | "yes" | "allow" | "ok"
+    )
+}
