@@ -540,7 +540,10 @@ fn a_run_stops_at_its_last_model_call() {
             - text: too late
             ",
         )
-        .limits(Limits { model_calls_max: 2, ..Limits::default() }),
+        .limits(Limits {
+            model_calls_max: 2,
+            ..Limits::default()
+        }),
         expect![[r#"
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1
@@ -571,8 +574,15 @@ fn old_conversation_is_summarised_and_the_work_goes_on() {
             - text: done
             ",
         )
-        .file("a.txt", Box::leak("line of text\n".repeat(300).into_boxed_str()))
-        .limits(Limits { context_tokens_max: 3000, results_kept: 1, ..Limits::default() }),
+        .file(
+            "a.txt",
+            Box::leak("line of text\n".repeat(300).into_boxed_str()),
+        )
+        .limits(Limits {
+            context_tokens_max: 3000,
+            results_kept: 1,
+            ..Limits::default()
+        }),
         expect![[r#"
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1

@@ -29,7 +29,11 @@ fn a_killed_run_goes_on_and_repeats_nothing_odd() {
 fn sweep(parity: usize) {
     let whole = Place::new();
     let events = whole.run(None);
-    assert_eq!(whole.finished(), TURNS, "the run without a kill has every effect");
+    assert_eq!(
+        whole.finished(),
+        TURNS,
+        "the run without a kill has every effect"
+    );
     let (mut kills, mut doubts) = (0, 0);
     for n in (1..events.len()).filter(|n| n % 2 == parity) {
         let place = Place::new();
@@ -44,7 +48,7 @@ fn sweep(parity: usize) {
         seen.extend(place.resume(&id, None));
         doubts += place.check(&seen, n);
     }
-    println!("{kills} kills, {doubts} calls in doubt");
+    eprintln!("{kills} kills, {doubts} calls in doubt");
     assert!(kills >= 50, "only {kills} kills");
     assert!(doubts > 0, "no kill hit a command under way");
 }
@@ -61,7 +65,11 @@ impl Place {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("work/counter.txt"), "zero\n").unwrap();
-        std::fs::write(folder.path().join("script.yaml"), script(&folder.path().join("effects"))).unwrap();
+        std::fs::write(
+            folder.path().join("script.yaml"),
+            script(&folder.path().join("effects")),
+        )
+        .unwrap();
         Self { folder }
     }
 
@@ -73,7 +81,10 @@ impl Place {
     fn run(&self, kill_after: Option<usize>) -> Vec<Value> {
         let work = self.path("work");
         let work = work.to_str().unwrap();
-        self.watch(&["run", "--json", "--approve", "auto", "-C", work, "go on"], kill_after)
+        self.watch(
+            &["run", "--json", "--approve", "auto", "-C", work, "go on"],
+            kill_after,
+        )
     }
 
     fn resume(&self, id: &str, kill_after: Option<usize>) -> Vec<Value> {
@@ -101,7 +112,9 @@ impl Place {
         let mut events = Vec::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
             let Ok(line) = line else { break };
-            let Ok(event) = serde_json::from_str(&line) else { break };
+            let Ok(event) = serde_json::from_str(&line) else {
+                break;
+            };
             events.push(event);
             if kill_after == Some(events.len()) {
                 child.kill().unwrap();
@@ -111,7 +124,11 @@ impl Place {
         let output = child.wait_with_output().unwrap();
         if kill_after.is_none() {
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{arguments:?}: {:?}\n{said}", output.status);
+            assert!(
+                output.status.success(),
+                "{arguments:?}: {:?}\n{said}",
+                output.status
+            );
         }
         events
     }
@@ -130,13 +147,22 @@ impl Place {
     }
 
     fn history(&self) -> Vec<Value> {
-        let list = self.command(&["sessions", "list", "--json"]).output().unwrap();
+        let list = self
+            .command(&["sessions", "list", "--json"])
+            .output()
+            .unwrap();
         let first = String::from_utf8(list.stdout).unwrap();
         let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
         let id = first["id"].as_str().unwrap().to_owned();
-        let output = self.command(&["sessions", "events", &id, "--json"]).output().unwrap();
+        let output = self
+            .command(&["sessions", "events", &id, "--json"])
+            .output()
+            .unwrap();
         let lines = String::from_utf8(output.stdout).unwrap();
-        lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+        lines
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect()
     }
 
     /// Checks what must hold; returns how many calls are in doubt.
@@ -167,14 +193,19 @@ impl Place {
         }
         // Files that have a probe are as they should be, whenever it was killed.
         for turn in (1..TURNS).step_by(2) {
-            let text = std::fs::read_to_string(self.path(&format!("work/file-{turn}.txt"))).unwrap();
+            let text =
+                std::fs::read_to_string(self.path(&format!("work/file-{turn}.txt"))).unwrap();
             assert_eq!(text, format!("written in turn {turn}\n"), "kill after {n}");
         }
         let last = history.last().unwrap();
         assert_eq!(last["kind"], "RunFinished", "kill after {n}");
         assert_eq!(last["data"]["ending"]["status"], "done", "kill after {n}");
         let verify = self.command(&["audit", "verify"]).output().unwrap();
-        assert!(verify.status.success(), "kill after {n}: {}", String::from_utf8_lossy(&verify.stderr));
+        assert!(
+            verify.status.success(),
+            "kill after {n}: {}",
+            String::from_utf8_lossy(&verify.stderr)
+        );
         // Nothing is left running.
         let left = processes_in(&self.path("work"));
         assert!(left.is_empty(), "kill after {n}: still running: {left:?}");
@@ -187,8 +218,15 @@ fn processes_in(folder: &Path) -> Vec<String> {
     let folder = folder.canonicalize().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
-        .filter(|e| e.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()))
-        .filter(|e| std::fs::read_link(e.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder)))
+        .filter(|e| {
+            e.file_name()
+                .to_string_lossy()
+                .bytes()
+                .all(|b| b.is_ascii_digit())
+        })
+        .filter(|e| {
+            std::fs::read_link(e.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder))
+        })
         .map(|e| std::fs::read_to_string(e.path().join("cmdline")).unwrap_or_default())
         .collect()
 }

@@ -1,7 +1,7 @@
 //! A story in, a transcript out: only this file knows the API.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use selvedge_agent::{
@@ -59,7 +59,10 @@ pub struct Story {
 /// A story in which the engineer gives these answers, as in a script file.
 pub fn story(engineer: &str) -> Story {
     Story {
-        script: format!("price: {{input: 3.0, output: 15.0}}\nagents:\n  engineer:\n{}", indented(engineer)),
+        script: format!(
+            "price: {{input: 3.0, output: 15.0}}\nagents:\n  engineer:\n{}",
+            indented(engineer)
+        ),
         crew: None,
         files: Vec::new(),
         beats: Vec::new(),
@@ -72,8 +75,15 @@ pub fn story(engineer: &str) -> Story {
 
 fn indented(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    let margin = lines.iter().map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
-    lines.iter().map(|l| format!("    {}\n", &l[margin..])).collect()
+    let margin = lines
+        .iter()
+        .map(|l| l.len() - l.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    lines
+        .iter()
+        .map(|l| format!("    {}\n", &l[margin..]))
+        .collect()
 }
 
 impl Story {
@@ -121,7 +131,10 @@ impl Story {
 
     /// Plays it and returns what the ledger says, a line for each event.
     pub fn play(self) -> String {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(Stage::new(self).play())
     }
 }
@@ -147,16 +160,24 @@ impl Stage {
         }
         let options = SqliteOptions::new(folder.path().join("ledger.db"));
         let ledger = Arc::new(SqliteLedger::open(&options).unwrap());
-        Self { story, folder, ledger, clock: Arc::new(SystemClock), lives: 0 }
+        Self {
+            story,
+            folder,
+            ledger,
+            clock: Arc::new(SystemClock),
+            lives: 0,
+        }
     }
 
     async fn play(mut self) -> String {
         let mut beats = std::mem::take(&mut self.story.beats).into_iter().peekable();
         loop {
-            let dies = beats.next_if(|b| matches!(b, Beat::Crash(_))).map(|b| match b {
-                Beat::Crash(dies) => dies,
-                _ => unreachable!(),
-            });
+            let dies = beats
+                .next_if(|b| matches!(b, Beat::Crash(_)))
+                .map(|b| match b {
+                    Beat::Crash(dies) => dies,
+                    _ => unreachable!(),
+                });
             let rest = self.live(dies).await;
             match rest {
                 None => continue,
@@ -167,7 +188,10 @@ impl Stage {
                 },
             }
         }
-        assert!(beats.peek().is_none(), "the story has beats that nobody heard");
+        assert!(
+            beats.peek().is_none(),
+            "the story has beats that nobody heard"
+        );
         self.transcript().await
     }
 
@@ -176,7 +200,10 @@ impl Stage {
         self.lives += 1;
         let died = Arc::new(Notify::new());
         let driver = self.driver(dies, died.clone());
-        driver.start(&session(), None, AGENT, self.spec(), None).await.unwrap();
+        driver
+            .start(&session(), None, AGENT, self.spec(), None)
+            .await
+            .unwrap();
         let session = session();
         tokio::select! {
             biased;
@@ -189,16 +216,34 @@ impl Stage {
         let (ledger, clock) = (&*self.ledger, &*self.clock);
         let (to, signal) = match beat {
             Beat::Answer(text) => match session_state(ledger, clock, &session()).await.unwrap() {
-                SessionState::Waiting { stream, effect, .. } => {
-                    (stream, Signal::Answer { effect: Some(effect), text: Payload::new(text) })
-                }
+                SessionState::Waiting { stream, effect, .. } => (
+                    stream,
+                    Signal::Answer {
+                        effect: Some(effect),
+                        text: Payload::new(text),
+                    },
+                ),
                 other => panic!("nothing is asked: {other:?}"),
             },
-            Beat::Say(mode, text) => (session(), Signal::Steer { mode, text: Payload::new(text) }),
-            Beat::Cancel => (session(), Signal::Cancel { reason: "enough".into() }),
+            Beat::Say(mode, text) => (
+                session(),
+                Signal::Steer {
+                    mode,
+                    text: Payload::new(text),
+                },
+            ),
+            Beat::Cancel => (
+                session(),
+                Signal::Cancel {
+                    reason: "enough".into(),
+                },
+            ),
             Beat::Raise(usd) => {
                 let raise = Signal::RaiseBudget { usd };
-                raise.send(ledger, clock, &session(), "user", "raise".into()).await.unwrap();
+                raise
+                    .send(ledger, clock, &session(), "user", "raise".into())
+                    .await
+                    .unwrap();
                 (session(), Signal::Resume { reason: None })
             }
             Beat::Crash(_) => panic!("a process that rests cannot die in a call"),
@@ -249,7 +294,10 @@ impl Stage {
             self.clock.clone(),
             chance,
         )
-        .with_retry(Retry { attempts_max: 1, ..Retry::default() });
+        .with_retry(Retry {
+            attempts_max: 1,
+            ..Retry::default()
+        });
         let inner = AgentPerformer::new(
             self.ledger.clone(),
             self.clock.clone(),
@@ -261,7 +309,8 @@ impl Stage {
             clock: self.clock.clone(),
             performer: Arc::new(Mortal { inner, dies, died }),
             machines: Arc::new(|kind: &str| {
-                let machine = || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
+                let machine =
+                    || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
                 (kind == AGENT).then(machine)
             }),
             watcher: Arc::new(NoWatcher),
@@ -270,62 +319,112 @@ impl Stage {
     }
 
     async fn transcript(&self) -> String {
-        let lines = Mutex::new(Vec::new());
-        for info in self.ledger.streams(StreamFilter::Session(session())).await.unwrap() {
+        let mut lines = Vec::new();
+        for info in self
+            .ledger
+            .streams(StreamFilter::Session(session()))
+            .await
+            .unwrap()
+        {
             if info.kind == "inbox" {
                 continue;
             }
             for event in self.ledger.read(&info.id, 0).await.unwrap() {
-                lines.lock().unwrap().push(self.line(&event).await);
+                lines.extend(self.line(&event));
             }
         }
-        let lines = lines.into_inner().unwrap();
-        lines.into_iter().flatten().collect::<Vec<_>>().join("\n") + "\n"
+        lines.join("\n") + "\n"
     }
 
     /// An event as one line, with what a reader of the story wants to know.
-    async fn line(&self, event: &Event) -> Option<String> {
+    fn line(&self, event: &Event) -> Option<String> {
         let data: Value = event.decode().unwrap();
         let stream = event.stream.as_str().trim_start_matches("s");
         let text = |v: &Value| -> String {
-            let text = v.as_str().map(str::to_owned).unwrap_or_else(|| v.to_string());
+            let text = v
+                .as_str()
+                .map(str::to_owned)
+                .unwrap_or_else(|| v.to_string());
             let text = text.replace(&*self.work().to_string_lossy(), "WORK");
-            text.lines().next().unwrap_or_default().chars().take(72).collect()
+            text.lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(72)
+                .collect()
         };
         let detail = match &*event.kind {
             "StreamOpened" => return None,
             "RunStarted" => text(&data["spec"]["request"]),
             "ModelCallStarted" => {
-                format!("{} attempt={} messages={}", text(&data["effect"]), data["attempt"], data["what"]["messages"])
+                format!(
+                    "{} attempt={} messages={}",
+                    text(&data["effect"]),
+                    data["attempt"],
+                    data["what"]["messages"]
+                )
             }
             "ModelCallFinished" => text(&data["effect"]),
             "ToolCallStarted" => {
-                format!("{} {} attempt={}", text(&data["effect"]), text(&data["what"]["tool"]), data["attempt"])
+                format!(
+                    "{} {} attempt={}",
+                    text(&data["effect"]),
+                    text(&data["what"]["tool"]),
+                    data["attempt"]
+                )
             }
             "ToolCallFinished" => {
                 let outcome = &data["outcome"];
-                let probed = if data["probed"] == true { " (probed)" } else { "" };
-                let error = if outcome["is_error"] == true { "error: " } else { "" };
-                format!("{}{probed} {error}{}", text(&data["effect"]), text(&outcome["text"]))
+                let probed = if data["probed"] == true {
+                    " (probed)"
+                } else {
+                    ""
+                };
+                let error = if outcome["is_error"] == true {
+                    "error: "
+                } else {
+                    ""
+                };
+                format!(
+                    "{}{probed} {error}{}",
+                    text(&data["effect"]),
+                    text(&outcome["text"])
+                )
             }
-            "QuestionAsked" => format!("{} {}", text(&data["effect"]), text(&data["question"]["text"])),
+            "QuestionAsked" => format!(
+                "{} {}",
+                text(&data["effect"]),
+                text(&data["question"]["text"])
+            ),
             "QuestionAnswered" => format!("{} {}", text(&data["effect"]), text(&data["answer"])),
             "ChildFinished" => {
-                format!("{} {} {}", text(&data["effect"]), text(&data["ending"]["status"]), text(&data["ending"]["result"]))
+                format!(
+                    "{} {} {}",
+                    text(&data["effect"]),
+                    text(&data["ending"]["status"]),
+                    text(&data["ending"]["result"])
+                )
             }
             "RunFinished" => format!(
                 "{} {}{}",
                 text(&data["ending"]["status"]),
                 text(&data["ending"]["result"]),
-                data["ending"].get("data").map(|d| format!(" {d}")).unwrap_or_default()
+                data["ending"]
+                    .get("data")
+                    .map(|d| format!(" {d}"))
+                    .unwrap_or_default()
             ),
-            "RunPaused" => format!("{}", text(&data["reason"])),
+            "RunPaused" => text(&data["reason"]),
             "RunResumed" => text(&data["reason"]),
             "RunCancelled" => text(&data["reason"]),
             "MessageTaken" => format!("{} {}", text(&data["mode"]), text(&data["text"])),
             _ => text(&data["effect"]),
         };
-        Some(format!("{stream}{}{} {detail}", if stream.is_empty() { "" } else { " " }, event.kind))
+        Some(format!(
+            "{stream}{}{} {detail}",
+            if stream.is_empty() { "" } else { " " },
+            event.kind
+        ))
     }
 }
 
@@ -359,7 +458,12 @@ impl Performer<AgentCall> for Mortal {
         performed
     }
 
-    async fn probe(&self, scene: &Scene, call: &AgentCall, evidence: &Value) -> Probe<AgentOutcome> {
+    async fn probe(
+        &self,
+        scene: &Scene,
+        call: &AgentCall,
+        evidence: &Value,
+    ) -> Probe<AgentOutcome> {
         self.inner.probe(scene, call, evidence).await
     }
 }
