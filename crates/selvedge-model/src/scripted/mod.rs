@@ -202,15 +202,8 @@ impl ScriptedModel {
         }
         let pieces = turn::pieces(text);
         let waits = u32::try_from(pieces.len()).unwrap_or(u32::MAX).max(1);
-        let begun = self.clock.now();
         for i in 0..waits {
-            // Sleeps are rounded up; counting from the beginning, that does not
-            // add up over the pieces.
-            let passed = self.clock.now().millis_since(begun).max(0).unsigned_abs();
-            let due = duration * (i + 1) / waits;
-            self.clock
-                .sleep(due.saturating_sub(Duration::from_millis(passed)))
-                .await;
+            self.clock.sleep(duration / waits).await;
             deltas.take(match pieces.get(i as usize) {
                 Some(piece) => Delta::Text((*piece).to_owned()),
                 None => Delta::Alive,
