@@ -46,9 +46,7 @@ fn an_unknown_model_is_answered_with_the_nearest() {
 #[test]
 fn a_typo_in_a_script_is_shown_with_its_line() {
     let world = World::new();
-    world
-        .run("- txet: fine", &["do it"])
-        .check(expect![[r#"
+    world.run("- txet: fine", &["do it"]).check(expect![[r#"
             exit 2
             -- stderr --
             error: the script `ROOT/script.yaml` line 4 cannot be used
@@ -128,7 +126,8 @@ fn an_unknown_session_is_answered_with_the_nearest() {
     let world = World::new();
     world.run("- text: fine", &["do it"]);
     let session = world.session();
-    let wrong = format!("{}x", &session[..session.len() - 1]);
+    // No id has a `u` in it.
+    let wrong = format!("{}u", &session[..session.len() - 1]);
     let output = world.selvedge(&["sessions", "show", &wrong]);
     assert_eq!(output.code, 2);
     let hint = format!("hint: did you mean `{session}`?");
@@ -176,9 +175,7 @@ fn a_ledger_that_is_garbage_is_left_as_it_is() {
 fn a_home_that_cannot_be_written_is_named() {
     let world = World::new();
     world.write("home", "a file where the folder should be");
-    world
-        .run("- text: fine", &["do it"])
-        .check(expect![[r#"
+    world.run("- text: fine", &["do it"]).check(expect![[r#"
             exit 1
             -- stderr --
             error: the data folder `ROOT/home/data` cannot be made

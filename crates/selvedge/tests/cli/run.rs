@@ -17,9 +17,7 @@ fn a_run_that_ends_well_prints_its_result_and_what_it_took() {
   usage: {input: 100, output: 10}
 - text: It has two lines.
   usage: {input: 200, output: 20}";
-    world
-        .run(turns, &["how many lines?"])
-        .check(expect![[r#"
+    world.run(turns, &["how many lines?"]).check(expect![[r#"
             exit 0
             -- stdout --
             It has two lines.

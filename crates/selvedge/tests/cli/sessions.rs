@@ -134,24 +134,23 @@ fn a_damaged_session_is_listed_and_does_not_stop_the_others() {
 /// Changes words in the ledger's file, as a failing disk would.
 fn damage(world: &World, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
-    let mut found = false;
-    for name in ["ledger.db", "ledger.db-wal"] {
-        let path = world.home().join("data").join(name);
-        let Ok(mut bytes) = std::fs::read(&path) else {
-            continue;
-        };
-        let mut at = 0;
-        while let Some(next) = bytes[at..]
-            .windows(from.len())
-            .position(|w| w == from.as_bytes())
-        {
-            at += next;
-            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-            found = true;
-        }
-        std::fs::write(&path, bytes).unwrap();
+    // A backup has everything in one file, and no log beside it.
+    let copy = world.root().join("damaged.db");
+    let backup = world.selvedge(&["sessions", "backup", copy.to_str().unwrap()]);
+    assert_eq!(backup.code, 0, "{}", backup.stderr);
+    let mut bytes = std::fs::read(&copy).unwrap();
+    let find = |bytes: &[u8]| bytes.windows(from.len()).position(|w| w == from.as_bytes());
+    let mut found = 0;
+    while let Some(at) = find(&bytes) {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        found += 1;
     }
-    assert!(found, "the words are in the ledger");
+    assert!(found > 0, "the words are in the ledger");
+    let data = world.home().join("data");
+    std::fs::write(data.join("ledger.db"), bytes).unwrap();
+    for log in ["ledger.db-wal", "ledger.db-shm"] {
+        let _ = std::fs::remove_file(data.join(log));
+    }
 }
 
 #[test]
