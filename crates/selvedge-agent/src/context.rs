@@ -28,6 +28,8 @@ pub struct Context {
     messages: Vec<Arc<Message>>,
     /// Tokens of each message, estimated.
     tokens: Vec<u64>,
+    /// Tokens that pointers in its place would save.
+    savings: Vec<u64>,
     total: u64,
     /// Messages before this one have no long results any more.
     cleared: usize,
@@ -83,8 +85,10 @@ impl Context {
 
     fn push_named(&mut self, message: Message, names: Vec<String>) {
         let tokens = message_tokens(&message);
+        let pointed = pointers(&message, &names).map_or(tokens, |m| message_tokens(&m));
         self.total += tokens;
         self.tokens.push(tokens);
+        self.savings.push(tokens.saturating_sub(pointed));
         self.messages.push(Arc::new(message));
         self.names.push(names);
     }
@@ -112,19 +116,15 @@ impl Context {
         let Some(end) = end.map(|e| e + 1).filter(|e| *e > self.cleared) else {
             return;
         };
-        let smaller: Vec<(usize, Message)> = (self.cleared..end)
-            .filter_map(|i| Some((i, pointers(&self.messages[i], &self.names[i])?)))
-            .collect();
-        let gained: u64 = smaller
-            .iter()
-            .map(|(i, m)| self.tokens[*i].saturating_sub(message_tokens(m)))
-            .sum();
-        if gained < CLEAR_TOKENS_MIN {
+        if self.savings[self.cleared..end].iter().sum::<u64>() < CLEAR_TOKENS_MIN {
             return;
         }
-        for (i, message) in smaller {
-            self.tokens[i] = message_tokens(&message);
-            self.messages[i] = Arc::new(message);
+        for i in self.cleared..end {
+            if let Some(message) = pointers(&self.messages[i], &self.names[i]) {
+                self.tokens[i] = message_tokens(&message);
+                self.messages[i] = Arc::new(message);
+                self.savings[i] = 0;
+            }
         }
         self.cleared = end;
         self.forget_reasoning();

@@ -85,7 +85,10 @@ impl AgentPerformer {
         }
         let budget = Budget::new(format!("session {session}"), limits);
         let raised = spending.raised_usd.and_then(Usd::from_dollars);
-        budget.raise(Limits { usd: raised.filter(|_| usd.is_some()), ..Limits::default() });
+        budget.raise(Limits {
+            usd: raised.filter(|_| usd.is_some()),
+            ..Limits::default()
+        });
         budget.restore(spending.worst());
         budgets.insert(session, budget.clone());
         Ok(budget)
@@ -113,12 +116,7 @@ impl AgentPerformer {
 
     /// The message with every text at hand; nearly always the message itself.
     async fn at_hand(&self, message: &Arc<Message>) -> Result<Arc<Message>, LedgerError> {
-        if message
-            .parts
-            .iter()
-            .flat_map(payloads)
-            .all(|p| p.text().is_some())
-        {
+        if message.parts.iter().all(is_at_hand) {
             return Ok(message.clone());
         }
         let mut message = (**message).clone();
@@ -427,12 +425,13 @@ fn storable(mut response: Response, call: &ModelCall) -> Response {
     response
 }
 
-fn payloads(part: &Part) -> Vec<&Payload> {
+fn is_at_hand(part: &Part) -> bool {
+    let at_hand = |payload: &Payload| payload.text().is_some();
     match part {
-        Part::Text { text } => vec![text],
-        Part::Reasoning { text, signature } => [text].into_iter().chain(signature).collect(),
-        Part::ToolCall(call) => vec![&call.arguments],
-        Part::ToolResult(result) => vec![&result.content],
+        Part::Text { text } => at_hand(text),
+        Part::Reasoning { text, signature } => at_hand(text) && signature.iter().all(at_hand),
+        Part::ToolCall(call) => at_hand(&call.arguments),
+        Part::ToolResult(result) => at_hand(&result.content),
     }
 }
 

@@ -77,7 +77,10 @@ impl Spending {
             }
             "BudgetRaised" => {
                 let usd = event.decode::<BudgetRaised>()?.usd;
-                self.raised_usd = [usd, self.raised_usd].into_iter().flatten().reduce(f64::max);
+                self.raised_usd = [usd, self.raised_usd]
+                    .into_iter()
+                    .flatten()
+                    .reduce(f64::max);
             }
             _ => {}
         }

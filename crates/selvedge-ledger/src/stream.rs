@@ -121,7 +121,11 @@ impl Append {
     /// Where to, the head after it, and when it counts as done.
     pub fn summary(&self) -> (StreamId, (Seq, Hash), Sync) {
         let last = self.events.last().map(|s| (s.event.seq, s.event.hash));
-        (self.stream.clone(), last.unwrap_or((self.expected, self.previous)), self.sync)
+        (
+            self.stream.clone(),
+            last.unwrap_or((self.expected, self.previous)),
+            self.sync,
+        )
     }
 }
 

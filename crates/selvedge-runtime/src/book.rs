@@ -98,8 +98,20 @@ impl Book {
             }
             "RunPaused" => {
                 let paused: RunPaused = event.decode()?;
-                let RunPaused { reason, detail, until, letter } = paused;
-                self.pauses.insert(reason, Pause { detail, since: event.time, until });
+                let RunPaused {
+                    reason,
+                    detail,
+                    until,
+                    letter,
+                } = paused;
+                self.pauses.insert(
+                    reason,
+                    Pause {
+                        detail,
+                        since: event.time,
+                        until,
+                    },
+                );
                 self.take(letter);
             }
             "RunResumed" => {

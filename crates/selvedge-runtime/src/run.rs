@@ -207,13 +207,24 @@ impl<'d, C: Call> Run<'d, C> {
         let now = self.driver.clock.now();
         let left = self.book.pauses.values().map(|pause| {
             let until = pause.until?;
-            Some(until.millis_since(now).min(until.millis_since(pause.since)).max(0))
+            Some(
+                until
+                    .millis_since(now)
+                    .min(until.millis_since(pause.since))
+                    .max(0),
+            )
         });
-        let left = left.collect::<Option<Vec<i64>>>().and_then(|all| all.into_iter().max());
+        let left = left
+            .collect::<Option<Vec<i64>>>()
+            .and_then(|all| all.into_iter().max());
         let clock = self.driver.clock.clone();
         async move {
             match left {
-                Some(millis) => clock.sleep(Duration::from_millis(millis.unsigned_abs())).await,
+                Some(millis) => {
+                    clock
+                        .sleep(Duration::from_millis(millis.unsigned_abs()))
+                        .await
+                }
                 None => std::future::pending().await,
             }
         }
@@ -488,8 +499,9 @@ impl<'d, C: Call> Run<'d, C> {
     /// What holds for a run holds for its children. They are told first: a letter
     /// that is told twice is one letter, one that is not told is lost.
     async fn forward(&mut self, letter: &Event) -> Result<(), DriveError> {
-        let Ok(signal @ (Signal::Pause { .. } | Signal::Resume { .. } | Signal::RaiseBudget { .. })) =
-            letter.decode::<Signal>()
+        let Ok(
+            signal @ (Signal::Pause { .. } | Signal::Resume { .. } | Signal::RaiseBudget { .. }),
+        ) = letter.decode::<Signal>()
         else {
             return Ok(());
         };
@@ -713,6 +725,8 @@ async fn sleep_until(clock: &dyn Clock, until: Time) {
         if left <= 0 {
             return;
         }
-        clock.sleep(Duration::from_millis(left.unsigned_abs())).await;
+        clock
+            .sleep(Duration::from_millis(left.unsigned_abs()))
+            .await;
     }
 }

@@ -8,7 +8,10 @@ use selvedge_testkit::{
 
 /// Seeds in one run of the tests; a soak sets more.
 fn seeds() -> u64 {
-    std::env::var("SELVEDGE_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2000)
+    std::env::var("SELVEDGE_SEEDS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(2000)
 }
 
 fn run(scenario: &Scenario) -> Report {
@@ -17,7 +20,11 @@ fn run(scenario: &Scenario) -> Report {
 
 #[test]
 fn a_world_without_faults_ends_in_one_life() {
-    let report = run(&Scenario { seed: 7, turns: 20, faults: Faults::None });
+    let report = run(&Scenario {
+        seed: 7,
+        turns: 20,
+        faults: Faults::None,
+    });
     assert!(report.done);
     assert_eq!(report.lives, 1);
     assert!(report.story.len() > 20);
@@ -33,7 +40,10 @@ fn same_story(expected: &BTreeMap<String, String>, got: &BTreeMap<String, String
     );
     for (call, result) in expected {
         let found = &got[call];
-        assert!(found == result || found == "in doubt", "{call}: {result} became {found}");
+        assert!(
+            found == result || found == "in doubt",
+            "{call}: {result} became {found}"
+        );
     }
 }
 
@@ -42,7 +52,11 @@ const SWEEP_SHARDS: usize = 4;
 
 /// Kills a run of two hundred turns at every ledger write, in every position.
 fn sweep(shard: usize) {
-    let quiet = Scenario { seed: 1, turns: SWEEP_TURNS, faults: Faults::None };
+    let quiet = Scenario {
+        seed: 1,
+        turns: SWEEP_TURNS,
+        faults: Faults::None,
+    };
     let whole = run(&quiet);
     assert!(whole.done && whole.appends.len() >= SWEEP_TURNS as usize);
     let mut kills = 0;
@@ -61,11 +75,20 @@ fn sweep(shard: usize) {
             if n == 3 && nth + 1 == whole.appends.len() {
                 continue;
             }
-            let kind =
-                if (nth / SWEEP_SHARDS + n) % 2 == 0 { CrashKind::ProcessKill } else { CrashKind::PowerLoss };
+            let kind = if (nth / SWEEP_SHARDS + n) % 2 == 0 {
+                CrashKind::ProcessKill
+            } else {
+                CrashKind::PowerLoss
+            };
             let faults = Faults::CrashAt(CrashPlan { at, moment, kind });
-            let report = run(&Scenario { faults, ..quiet.clone() });
-            assert!(report.done, "append {nth}, {position}, {kind:?}: the run did not succeed");
+            let report = run(&Scenario {
+                faults,
+                ..quiet.clone()
+            });
+            assert!(
+                report.done,
+                "append {nth}, {position}, {kind:?}: the run did not succeed"
+            );
             assert_eq!(report.lives, 2, "append {nth}, {position}, {kind:?}");
             same_story(&whole.story, &report.story);
             kills += 1;
@@ -119,18 +142,30 @@ const SOMETIMES: [&str; 18] = [
 
 #[test]
 fn any_mixture_of_faults_keeps_the_invariants() {
-    let (first, count) = match std::env::var("SELVEDGE_SEED").ok().and_then(|s| s.parse().ok()) {
+    let (first, count) = match std::env::var("SELVEDGE_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+    {
         Some(seed) => (seed, 1),
         None => (0, seeds()),
     };
     let mut counts = Counts::default();
     let mut done = 0;
     for seed in first..first + count {
-        let scenario = Scenario { seed, turns: 3 + (seed % 10) as u32, faults: Faults::Swarm };
-        let replay = format!("replay with SELVEDGE_SEED={seed} cargo nextest run -p selvedge-testkit any_mixture");
+        let scenario = Scenario {
+            seed,
+            turns: 3 + (seed % 10) as u32,
+            faults: Faults::Swarm,
+        };
+        let replay = format!(
+            "replay with SELVEDGE_SEED={seed} cargo nextest run -p selvedge-testkit any_mixture"
+        );
         let once = simulate(&scenario).unwrap_or_else(|Broken(why)| panic!("{why}\n{replay}"));
         let twice = simulate(&scenario).unwrap_or_else(|Broken(why)| panic!("{why}\n{replay}"));
-        assert_eq!(once.heads, twice.heads, "two runs of seed {seed} differ\n{replay}");
+        assert_eq!(
+            once.heads, twice.heads,
+            "two runs of seed {seed} differ\n{replay}"
+        );
         counts.add(&once.counts);
         done += u64::from(once.done);
     }
@@ -140,6 +175,9 @@ fn any_mixture_of_faults_keeps_the_invariants() {
             let hits = counts.0.get(what).copied().unwrap_or(0);
             assert!(hits >= count / 100, "`{what}` was seen {hits} times only");
         }
-        assert!(done * 100 >= count * 60, "only {done} of {count} runs succeeded");
+        assert!(
+            done * 100 >= count * 60,
+            "only {done} of {count} runs succeeded"
+        );
     }
 }

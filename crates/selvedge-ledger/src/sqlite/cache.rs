@@ -32,7 +32,9 @@ impl BlobCache {
         self.contents.insert(id, content);
         self.order.push_back(id);
         while self.bytes > BYTES_MAX {
-            let Some(oldest) = self.order.pop_front() else { return };
+            let Some(oldest) = self.order.pop_front() else {
+                return;
+            };
             self.bytes -= self.contents.remove(&oldest).map_or(0, |c| c.len());
         }
     }

@@ -47,8 +47,8 @@ pub struct SqliteOptions {
     /// The SQLite VFS to use; `None` for the operating system's files.
     pub vfs: Option<String>,
     /// Pages of write-ahead log after which it is folded into the file.
-    /// Default: 4000, which is 16 MB: rare enough not to be felt, small enough
-    /// to be read quickly when opening.
+    /// Default: 1000, which is 4 MB: rare enough not to be felt, small enough
+    /// to be folded in when closing and read quickly when opening.
     pub checkpoint_pages: u32,
     /// How to read events of older versions.
     pub upcasts: Upcasts,
@@ -71,7 +71,7 @@ impl SqliteOptions {
             mode: Mode::Threaded,
             sync: true,
             vfs: None,
-            checkpoint_pages: 4000,
+            checkpoint_pages: 1000,
             upcasts: Upcasts::default(),
         }
     }
@@ -84,10 +84,11 @@ pub struct SqliteLedger(Arc<Shared>);
 struct Shared {
     options: SqliteOptions,
     path: String,
-    writer: Writer,
     // Reads are short and come from the file cache: one connection, taken in
-    // turn, has been faster than a pool up to a thousand sessions.
+    // turn, has been faster than a pool up to a thousand sessions. Dropped before
+    // the writer, so that the writer's is the last to close.
     reader: Mutex<Reader>,
+    writer: Writer,
     blobs: Mutex<BlobCache>,
     subscribers: Arc<Subscribers>,
 }
@@ -100,7 +101,7 @@ impl SqliteLedger {
         let reader = Mutex::new(Reader::open(options)?);
         let writer = match options.mode {
             Mode::Threaded => Writer::spawn(store, subscribers.clone()),
-            Mode::Inline => Writer::Inline(Mutex::new(store), subscribers.clone()),
+            Mode::Inline => Writer::Inline(Mutex::new(Box::new(store)), subscribers.clone()),
         };
         let path = options.path.display().to_string();
         Ok(Self(Arc::new(Shared {

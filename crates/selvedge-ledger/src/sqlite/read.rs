@@ -227,15 +227,16 @@ impl Reader {
 
     /// A snapshot that cannot be read is no snapshot.
     pub(super) fn snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, LedgerError> {
-        let stored: Result<Option<(Seq, [u8; 32], Vec<u8>)>, _> = self.ask("snapshots", |c| {
+        let stored = self.ask("snapshots", |c| {
             c.prepare_cached("select seq, hash, state from snapshots where stream = ?1")?
-                .query_row([stream.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+                .query_row([stream.as_str()], |r| {
+                    let state: Vec<u8> = r.get(2)?;
+                    Ok(unpack(stream, r.get(0)?, Hash(r.get(1)?), &state))
+                })
                 .optional()
         });
         match stored {
-            Ok(stored) => {
-                Ok(stored.and_then(|(seq, hash, state)| unpack(stream, seq, Hash(hash), &state)))
-            }
+            Ok(snapshot) => Ok(snapshot.flatten()),
             Err(LedgerError::Damaged { .. }) => Ok(None),
             Err(other) => Err(other),
         }

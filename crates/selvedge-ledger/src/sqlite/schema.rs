@@ -22,6 +22,7 @@ const SCHEMA_VERSION: i32 = 1;
 /// Long enough for any other process's transaction; a foreign lock of several
 /// seconds is waited out, not reported.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+const BUSY_TRIES: u32 = 3000;
 
 const SCHEMA: &str = "
 create table streams (
@@ -111,29 +112,46 @@ pub(super) fn connect(options: &SqliteOptions, writer: bool) -> Result<Connectio
     }
     .and_then(|c| c.busy_timeout(BUSY_TIMEOUT).map(|()| c))
     .map_err(|e| refuse(path, &e))?;
-    if writer {
-        recognise(&connection, path)?;
+    let mut tries = 0;
+    loop {
+        match furnish(&connection, options, writer) {
+            Ok(Ok(())) => return Ok(connection),
+            Ok(Err(why)) => return Err(unusable(path, why)),
+            // Where waiting could be in vain, as when two processes begin the
+            // same ledger, SQLite does not wait: it leaves that to its caller.
+            Err(e) if is_busy(&e) && tries < BUSY_TRIES => {
+                tries += 1;
+                std::thread::sleep(BUSY_TIMEOUT / BUSY_TRIES);
+            }
+            Err(e) => return Err(refuse(path, &e)),
+        }
     }
-    set_up(&connection, options, writer).map_err(|e| refuse(path, &e))?;
-    if writer {
-        migrate(&connection).map_err(|e| refuse(path, &e))?;
-    }
-    Ok(connection)
 }
 
-/// Refuses what this program cannot read, before anything is changed in it.
-fn recognise(connection: &Connection, path: &Path) -> Result<(), LedgerError> {
-    match identity(connection).map_err(|e| refuse(path, &e))? {
-        (0, 0, 0) => Ok(()),
-        (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => Ok(()),
-        (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
-            let why = format!(
-                "it was written by a newer Selvedge (format {version}, this one reads \
-                 {SCHEMA_VERSION})"
-            );
-            Err(unusable(path, why))
-        }
-        _ => Err(unusable(path, "it is the database of another program")),
+/// Makes a connection ready, or says why the file is none of ours.
+fn furnish(
+    connection: &Connection,
+    options: &SqliteOptions,
+    writer: bool,
+) -> Result<Result<(), String>, rusqlite::Error> {
+    if writer && let Some(why) = foreign(identity(connection)?) {
+        return Ok(Err(why));
+    }
+    set_up(connection, options, writer)?;
+    if writer {
+        migrate(connection)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Why a file cannot be read here. Asked before anything is changed in it.
+fn foreign(identity: (i32, i32, u32)) -> Option<String> {
+    match identity {
+        (0, 0, 0) | (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => None,
+        (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => Some(format!(
+            "it was written by a newer Selvedge (format {version}, this one reads {SCHEMA_VERSION})"
+        )),
+        _ => Some("it is the database of another program".into()),
     }
 }
 
@@ -223,6 +241,13 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
         LedgerError::Unavailable { why } => unusable(path, why),
         other => other,
     }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
 }
 
 /// Whether the error comes from what is stored, not from the database.

@@ -386,7 +386,11 @@ impl Batch<'_> {
         for Sealed { event, blobs } in events {
             for blob in blobs {
                 self.cached("insert or ignore into blobs values (?1, ?2, ?3)")?
-                    .execute(params![blob.id.0, blob.content.len() as u64, blob.compressed])?;
+                    .execute(params![
+                        blob.id.0,
+                        blob.content.len() as u64,
+                        blob.compressed
+                    ])?;
             }
             insert.execute(params![
                 stream,

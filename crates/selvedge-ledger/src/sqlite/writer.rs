@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -16,18 +17,38 @@ const BATCH_MAX: usize = 512;
 const FOREIGN_COMMITS_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) enum Writer {
-    Thread(SyncSender<Job>),
-    Inline(Mutex<Store>, Arc<Subscribers>),
+    Thread(Thread),
+    Inline(Mutex<Box<Store>>, Arc<Subscribers>),
+}
+
+/// The writing thread. Dropping it waits until it has closed its files: by then
+/// the log is folded into the database.
+pub(super) struct Thread {
+    jobs: Option<SyncSender<Job>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(handle) = self.handle.take() {
+            // A panic in there was met by every job that waited for an answer.
+            let _ = handle.join();
+        }
+    }
 }
 
 impl Writer {
     pub(super) fn spawn(store: Store, subscribers: Arc<Subscribers>) -> Self {
         let (sender, jobs) = sync_channel(4 * BATCH_MAX);
-        std::thread::Builder::new()
+        let handle = std::thread::Builder::new()
             .name("ledger-writer".into())
             .spawn(move || write_loop(store, &jobs, &subscribers))
             .expect("the operating system grants a thread");
-        Self::Thread(sender)
+        Self::Thread(Thread {
+            jobs: Some(sender),
+            handle: Some(handle),
+        })
     }
 
     /// Sends a job and waits for its answer.
@@ -38,7 +59,8 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let job = job(reply);
         match self {
-            Self::Thread(jobs) => {
+            Self::Thread(thread) => {
+                let jobs = thread.jobs.as_ref().expect("taken on drop only");
                 let mut job = job;
                 // The queue is bounded; a full one is waited for without holding
                 // the executor's thread.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
+use futures::future::join_all;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use selvedge_ledger::{Event, Ledger, LedgerError, Letter, Snapshot, StreamFilter, StreamId, Sync};
@@ -210,6 +211,44 @@ async fn a_field_of_another_type_is_found() {
         "#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_damaged_stream_does_not_fail_those_it_shares_a_commit_with() {
+    let place = File::new();
+    let ledger = place.open().await;
+    let mut pens = Vec::new();
+    for n in 0..40 {
+        pens.push(opened(&*ledger, &format!("s{n}")).await);
+    }
+    // Its entry is intact, and the place of its next event is taken.
+    place
+        .database()
+        .execute_batch(
+            "insert into events (stream, seq, time, actor, kind, version, data, hash)
+             select stream, 3, time, actor, kind, version, data, hash from events
+             where stream = (select id from streams where name = 's7')",
+        )
+        .unwrap();
+    for pen in &mut pens {
+        pen.write(note("two"), Sync::Now);
+        pen.write(note("three"), Sync::Now);
+    }
+    let results = join_all(pens.iter_mut().map(|pen| pen.flush(&*ledger))).await;
+    for (n, result) in results.iter().enumerate() {
+        match (n, result) {
+            (7, Err(LedgerError::Damaged { stream, .. })) => assert_eq!(stream.as_str(), "s7"),
+            (7, other) => panic!("{other:?}"),
+            (_, result) => assert!(result.is_ok(), "{result:?}"),
+        }
+    }
+    let half: u64 = place
+        .database()
+        .query_row("select count(*) from events where seq = 2", [], |r| {
+            r.get(0)
+        })
+        .unwrap();
+    assert_eq!(half, 39, "nothing is left of the refused append");
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ impl ScriptedModel {
         Self { clock, ..self }
     }
 
-    /// The same model taking at least this long for each answer.
+    /// The same model waiting this long before each answer.
     pub fn with_latency(self, latency: Duration) -> Self {
         Self { latency, ..self }
     }
@@ -185,8 +185,10 @@ impl ScriptedModel {
             }
             Source::Function(answer) => (Duration::ZERO, answer(request)),
         };
-        self.speak(&response.text(), delay + self.latency, deltas)
-            .await;
+        if !self.latency.is_zero() {
+            self.clock.sleep(self.latency).await;
+        }
+        self.speak(&response.text(), delay, deltas).await;
         Ok(response)
     }
 
@@ -200,8 +202,15 @@ impl ScriptedModel {
         }
         let pieces = turn::pieces(text);
         let waits = u32::try_from(pieces.len()).unwrap_or(u32::MAX).max(1);
+        let begun = self.clock.now();
         for i in 0..waits {
-            self.clock.sleep(duration / waits).await;
+            // Sleeps are rounded up; counting from the beginning, that does not
+            // add up over the pieces.
+            let passed = self.clock.now().millis_since(begun).max(0).unsigned_abs();
+            let due = duration * (i + 1) / waits;
+            self.clock
+                .sleep(due.saturating_sub(Duration::from_millis(passed)))
+                .await;
             deltas.take(match pieces.get(i as usize) {
                 Some(piece) => Delta::Text((*piece).to_owned()),
                 None => Delta::Alive,

@@ -61,8 +61,15 @@ pub(super) async fn check(
     ensure!(report.damage.is_empty(), "damage: {:?}", report.damage);
     // Acknowledged is durable.
     let mut events: BTreeMap<StreamId, Vec<Event>> = BTreeMap::new();
-    for info in ledger.streams(StreamFilter::Session(session.clone())).await.map_err(broken)? {
-        events.insert(info.id.clone(), ledger.read(&info.id, 0).await.map_err(broken)?);
+    for info in ledger
+        .streams(StreamFilter::Session(session.clone()))
+        .await
+        .map_err(broken)?
+    {
+        events.insert(
+            info.id.clone(),
+            ledger.read(&info.id, 0).await.map_err(broken)?,
+        );
     }
     for (stream, seq, hash) in &notes.heads {
         let stored = events.get(stream).and_then(|e| e.get(*seq as usize - 1));
@@ -77,7 +84,10 @@ pub(super) async fn check(
     }
     let mut digest = Digest::default();
     for (stream, events) in &events {
-        digest.heads.push_str(&format!("{stream} {}\n", events.last().expect("never empty").hash));
+        digest.heads.push_str(&format!(
+            "{stream} {}\n",
+            events.last().expect("never empty").hash
+        ));
         if !stream.as_str().ends_with("#inbox") {
             check_stream(stream, events, &mut digest, counts)?;
         }
@@ -101,8 +111,14 @@ fn check_stream(
         book.apply(event).map_err(broken)?;
         machine.apply(event).map_err(broken)?;
         let mut end = |effect: EffectId| {
-            ensure!(begun.contains(&effect), "{stream} {effect} ended without having begun");
-            ensure!(ended.insert(effect.clone()), "{stream} {effect} ended twice");
+            ensure!(
+                begun.contains(&effect),
+                "{stream} {effect} ended without having begun"
+            );
+            ensure!(
+                ended.insert(effect.clone()),
+                "{stream} {effect} ended twice"
+            );
             Ok(())
         };
         let mut note = |effect: &EffectId, what: String| {
@@ -111,7 +127,11 @@ fn check_stream(
         match &*event.kind {
             "ModelCallStarted" | "ToolCallStarted" => {
                 let started: Started = event.decode().map_err(broken)?;
-                ensure!(!ended.contains(&started.effect), "{stream} {} began after its end", started.effect);
+                ensure!(
+                    !ended.contains(&started.effect),
+                    "{stream} {} began after its end",
+                    started.effect
+                );
                 begun.insert(started.effect);
             }
             "ModelCallFinished" => {
@@ -122,7 +142,10 @@ fn check_stream(
             "ToolCallFinished" => {
                 let finished: Finished<ToolOutcome> = event.decode().map_err(broken)?;
                 let outcome = &finished.outcome;
-                note(&finished.effect, format!("{} {}", outcome.tool, outcome.is_error));
+                note(
+                    &finished.effect,
+                    format!("{} {}", outcome.tool, outcome.is_error),
+                );
                 end(finished.effect)?;
             }
             "ToolCallInDoubt" => {

@@ -20,7 +20,10 @@ pub(super) struct SimClock {
 impl SimClock {
     /// Starts at `elapsed` virtual milliseconds into the world.
     pub(super) fn new(elapsed: i64) -> Self {
-        Self { begun: Instant::now(), offset: AtomicI64::new(elapsed) }
+        Self {
+            begun: Instant::now(),
+            offset: AtomicI64::new(elapsed),
+        }
     }
 
     /// Moves the wall clock, forward or back.

@@ -9,9 +9,11 @@ pub struct Dice(AtomicU64);
 impl Dice {
     /// The stream of `name` under `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
-        let mixed = name.bytes().fold(seed ^ 0x51_7c_c1_b7_27_22_0a_95, |hash, byte| {
-            mix(hash ^ u64::from(byte))
-        });
+        let mixed = name
+            .bytes()
+            .fold(seed ^ 0x51_7c_c1_b7_27_22_0a_95, |hash, byte| {
+                mix(hash ^ u64::from(byte))
+            });
         Self(AtomicU64::new(mix(mixed)))
     }
 

@@ -49,7 +49,13 @@ impl Provider for SimModel {
 
     fn price(&self, _model: &str) -> Option<Price> {
         let (input, output) = (Usd::from_dollars(3.0)?, Usd::from_dollars(15.0)?);
-        Some(Price { input, cached: None, cache_written: None, output, long: None })
+        Some(Price {
+            input,
+            cached: None,
+            cache_written: None,
+            output,
+            long: None,
+        })
     }
 }
 
@@ -59,11 +65,21 @@ impl SimModel {
         let mut counts = self.counts.lock().expect("one thread");
         if self.faults.percent(50) {
             counts.hit("model transient");
-            ModelError::Transient { provider, what: "the stream was cut".into() }
+            ModelError::Transient {
+                provider,
+                what: "the stream was cut".into(),
+            }
         } else {
             counts.hit("model rate limited");
-            let retry_after = self.faults.percent(50).then(|| Duration::from_secs(1 + self.faults.below(90)));
-            ModelError::RateLimited { provider, what: "slow down".into(), retry_after }
+            let retry_after = self
+                .faults
+                .percent(50)
+                .then(|| Duration::from_secs(1 + self.faults.below(90)));
+            ModelError::RateLimited {
+                provider,
+                what: "slow down".into(),
+                retry_after,
+            }
         }
     }
 
@@ -78,7 +94,11 @@ impl SimModel {
             self.counts.lock().expect("one thread").hit("summary");
             parts.push(said("so far, so good"));
         } else if request.turn + 1 >= self.turns_of(&request.agent) {
-            parts.push(call("finish", 0, &json!({ "summary": format!("{topic} done") })));
+            parts.push(call(
+                "finish",
+                0,
+                &json!({ "summary": format!("{topic} done") }),
+            ));
             stop = Stop::Tools;
         } else {
             parts.push(said(&"x".repeat(dice.below(3000) as usize)));
@@ -87,13 +107,29 @@ impl SimModel {
             }
             stop = Stop::Tools;
         }
-        let message = Message { role: Role::Assistant, parts };
-        let usage = Usage { input: 100, output: 50, ..Usage::default() };
-        Response { message, stop, usage, model: request.model.clone() }
+        let message = Message {
+            role: Role::Assistant,
+            parts,
+        };
+        let usage = Usage {
+            input: 100,
+            output: 50,
+            ..Usage::default()
+        };
+        Response {
+            message,
+            stop,
+            usage,
+            model: request.model.clone(),
+        }
     }
 
     fn turns_of(&self, agent: &str) -> u32 {
-        if agent == "helper" { 2 + self.turns / 8 } else { self.turns }
+        if agent == "helper" {
+            2 + self.turns / 8
+        } else {
+            self.turns
+        }
     }
 
     fn call(&self, request: &Request, topic: &str, dice: &Dice, n: u64) -> Part {
@@ -112,14 +148,20 @@ impl SimModel {
             96..98 => call("write", n, &json!({ "kee": key })),
             _ => {
                 let arguments = Payload::new("{\"key\": ");
-                Part::ToolCall(ToolCall { id: format!("c{n}"), name: "act".into(), arguments })
+                Part::ToolCall(ToolCall {
+                    id: format!("c{n}"),
+                    name: "act".into(),
+                    arguments,
+                })
             }
         }
     }
 }
 
 fn said(text: &str) -> Part {
-    Part::Text { text: Payload::new(text) }
+    Part::Text {
+        text: Payload::new(text),
+    }
 }
 
 fn call(name: &str, n: u64, arguments: &Value) -> Part {

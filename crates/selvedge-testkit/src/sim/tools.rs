@@ -28,7 +28,11 @@ impl Bench {
     /// handles itself.
     pub(super) fn toolbox(self: &Arc<Self>) -> Toolbox {
         let tool = |name, world| {
-            Arc::new(SimTool { name, world, bench: self.clone() }) as Arc<dyn Tool>
+            Arc::new(SimTool {
+                name,
+                world,
+                bench: self.clone(),
+            }) as Arc<dyn Tool>
         };
         Toolbox::core()
             .only(|spec| matches!(spec.world, World::Asks | World::Ends))
@@ -63,7 +67,10 @@ impl Tool for SimTool {
     async fn run(&self, context: &ToolContext, input: &Value, _evidence: &Value) -> ToolOutput {
         let key = input["key"].as_str().unwrap_or_default().to_owned();
         if !self.wait(context).await {
-            return ToolOutput { interrupted: true, ..ToolOutput::error("stopped before its effect") };
+            return ToolOutput {
+                interrupted: true,
+                ..ToolOutput::error("stopped before its effect")
+            };
         }
         // A dead process does nothing more.
         if self.bench.disk.is_dead() {
@@ -74,7 +81,10 @@ impl Tool for SimTool {
             *effects.entry(format!("{} {key}", self.name)).or_default() += 1;
         }
         if !self.wait(context).await {
-            return ToolOutput { interrupted: true, ..ToolOutput::error("stopped after its effect") };
+            return ToolOutput {
+                interrupted: true,
+                ..ToolOutput::error("stopped after its effect")
+            };
         }
         let bytes = input["bytes"].as_u64().unwrap_or(10) as usize;
         ToolOutput::ok(format!("{key} {}", "y".repeat(bytes)))
@@ -87,7 +97,13 @@ impl Tool for SimTool {
             return ToolProbe::Unknown;
         }
         let key = format!("write {}", input["key"].as_str().unwrap_or_default());
-        if self.bench.effects.lock().expect("one thread").contains_key(&key) {
+        if self
+            .bench
+            .effects
+            .lock()
+            .expect("one thread")
+            .contains_key(&key)
+        {
             counts.hit("probe happened");
             return ToolProbe::Happened(ToolOutput::ok("found done"));
         }

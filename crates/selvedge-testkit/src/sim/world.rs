@@ -5,12 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use selvedge_agent::{
-    AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Limits, RunSpec,
-};
-use selvedge_ledger::{
-    Ledger, LedgerError, Mode, Payload, SqliteLedger, SqliteOptions, StreamId,
-};
+use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Limits, RunSpec};
+use selvedge_ledger::{Ledger, LedgerError, Mode, Payload, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_model::{Catalogue, Gate, Providers, ToolDefinition};
 use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
@@ -28,8 +24,7 @@ use super::ledger::{Acknowledged, NotingLedger};
 use super::model::SimModel;
 use super::tools::{Bench, Effects};
 use crate::disk::{
-    CrashKind, CrashPlan, Fault, FaultEffect, FaultError, FaultSpan, Moment, OperationKind,
-    SimDisk,
+    CrashKind, CrashPlan, Fault, FaultEffect, FaultError, FaultSpan, Moment, OperationKind, SimDisk,
 };
 
 /// A process may be started this often before a run counts as stuck.
@@ -78,7 +73,9 @@ pub struct Report {
 
 /// Runs a world to its end. An error names the seed and the broken invariant.
 pub fn simulate(scenario: &Scenario) -> Result<Report, Broken> {
-    Universe::new(scenario).run().map_err(|Broken(why)| Broken(format!("{scenario:?}: {why}")))
+    Universe::new(scenario)
+        .run()
+        .map_err(|Broken(why)| Broken(format!("{scenario:?}: {why}")))
 }
 
 /// What survives a crash.
@@ -121,7 +118,11 @@ impl Swarm {
             kills: dice.percent(60),
             disk_crashes: dice.percent(60),
             disk_faults: dice.percent(30),
-            model_faults: if dice.percent(40) { 5 + dice.below(20) } else { 0 },
+            model_faults: if dice.percent(40) {
+                5 + dice.below(20)
+            } else {
+                0
+            },
             letters: dice.percent(40),
             jumps: dice.percent(30),
             lively: dice.percent(70),
@@ -169,7 +170,9 @@ impl<'a> Universe<'a> {
         loop {
             self.lives += 1;
             if self.lives > LIVES_MAX {
-                return Err(Broken(format!("the run has not ended after {LIVES_MAX} lives")));
+                return Err(Broken(format!(
+                    "the run has not ended after {LIVES_MAX} lives"
+                )));
             }
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
@@ -179,7 +182,18 @@ impl<'a> Universe<'a> {
             let end = runtime.block_on(self.life());
             // Everything of that process is gone before the next begins.
             drop(runtime);
-            let end = end?; if std::env::var("SELVEDGE_SIM_TRACE").is_ok() { eprintln!("life {}: {}", self.lives, match &end { End::Rest(r) => format!("{r:?}"), End::Refused => "refused".into(), End::Killed => "killed".into() }); }
+            let end = end?;
+            if std::env::var("SELVEDGE_SIM_TRACE").is_ok() {
+                eprintln!(
+                    "life {}: {}",
+                    self.lives,
+                    match &end {
+                        End::Rest(r) => format!("{r:?}"),
+                        End::Refused => "refused".into(),
+                        End::Killed => "killed".into(),
+                    }
+                );
+            }
             match end {
                 End::Rest(Rest::Ended(ending)) => {
                     return self.finish(ending.status == selvedge_runtime::Status::Done);
@@ -236,13 +250,7 @@ impl<'a> Universe<'a> {
         let notes = self.notes.lock().expect("one thread").clone();
         let effects = self.effects.lock().expect("one thread").clone();
         let mut counts = self.counts.lock().expect("one thread");
-        block_on(check(
-            &ledger,
-            &session(),
-            &notes,
-            &effects,
-            &mut counts,
-        ))
+        block_on(check(&ledger, &session(), &notes, &effects, &mut counts))
     }
 
     fn open(&self) -> Result<SqliteLedger, LedgerError> {
@@ -289,7 +297,11 @@ impl<'a> Universe<'a> {
     }
 
     fn crash_kind(&self) -> CrashKind {
-        if self.dice.percent(50) { CrashKind::PowerLoss } else { CrashKind::ProcessKill }
+        if self.dice.percent(50) {
+            CrashKind::PowerLoss
+        } else {
+            CrashKind::ProcessKill
+        }
     }
 
     fn draw_disk_trouble(&mut self) {
@@ -301,12 +313,20 @@ impl<'a> Universe<'a> {
             self.crash = self.crash_kind();
             self.disk.arm(CrashPlan {
                 at: self.disk.operations() + 1 + self.dice.below(writes),
-                moment: if self.dice.percent(50) { Moment::Before } else { Moment::After },
+                moment: if self.dice.percent(50) {
+                    Moment::Before
+                } else {
+                    Moment::After
+                },
                 kind: self.crash,
             });
         }
         if self.swarm.disk_faults && self.dice.percent(50) {
-            let on = if self.dice.percent(50) { OperationKind::Write } else { OperationKind::Sync };
+            let on = if self.dice.percent(50) {
+                OperationKind::Write
+            } else {
+                OperationKind::Sync
+            };
             let (error, effect) = match self.dice.below(3) {
                 0 => (FaultError::Full, FaultEffect::Refused),
                 1 if on == OperationKind::Write => (FaultError::Write, FaultEffect::Refused),
@@ -314,11 +334,25 @@ impl<'a> Universe<'a> {
                 _ if on == OperationKind::Write => (FaultError::Write, FaultEffect::Performed),
                 _ => (FaultError::Fsync, FaultEffect::Performed),
             };
-            let span = if self.dice.percent(30) { FaultSpan::UntilHealed } else { FaultSpan::Once };
+            let span = if self.dice.percent(30) {
+                FaultSpan::UntilHealed
+            } else {
+                FaultSpan::Once
+            };
             let so_far = self.disk.counters().of(on);
-            let within = if on == OperationKind::Write { writes } else { writes / 10 };
+            let within = if on == OperationKind::Write {
+                writes
+            } else {
+                writes / 10
+            };
             let nth = so_far + 1 + self.dice.below(within);
-            self.disk.inject(Fault { on, nth, error, effect, span });
+            self.disk.inject(Fault {
+                on,
+                nth,
+                error,
+                effect,
+                span,
+            });
         }
     }
 
@@ -346,7 +380,9 @@ impl<'a> Universe<'a> {
             notes: self.notes.clone(),
         });
         let driver = self.driver(ledger.clone(), clock.clone());
-        let started = driver.start(&session(), None, AGENT, self.spec(), None).await;
+        let started = driver
+            .start(&session(), None, AGENT, self.spec(), None)
+            .await;
         if let Err(error) = started {
             return self.refused(error);
         }
@@ -371,7 +407,9 @@ impl<'a> Universe<'a> {
     fn refused(&self, error: DriveError) -> Result<End, Broken> {
         use LedgerError::{Full, Unavailable, Unusable};
         match error {
-            DriveError::Ledger(Full { .. } | Unavailable { .. } | Unusable { .. }) => Ok(End::Refused),
+            DriveError::Ledger(Full { .. } | Unavailable { .. } | Unusable { .. }) => {
+                Ok(End::Refused)
+            }
             _ if self.disk.is_dead() => Ok(End::Refused),
             other => Err(Broken(other.to_string())),
         }
@@ -387,13 +425,21 @@ impl<'a> Universe<'a> {
         let id = format!("life-{}", self.lives);
         match rest {
             Rest::Waiting => {
-                if let SessionState::Waiting { stream, effect, question } =
-                    session_state(ledger, clock, &session()).await?
+                if let SessionState::Waiting {
+                    stream,
+                    effect,
+                    question,
+                } = session_state(ledger, clock, &session()).await?
                 {
                     let yes = question.approval.is_none() || self.dice.percent(70);
                     let text = Payload::new(if yes { "yes" } else { "no" });
-                    let answer = Signal::Answer { effect: Some(effect), text };
-                    let first = answer.send(ledger, clock, &stream, "human", id.clone()).await?;
+                    let answer = Signal::Answer {
+                        effect: Some(effect),
+                        text,
+                    };
+                    let first = answer
+                        .send(ledger, clock, &stream, "human", id.clone())
+                        .await?;
                     // The same letter twice is one letter.
                     let again = answer.send(ledger, clock, &stream, "human", id).await?;
                     assert_eq!((first.seq, again.repeated), (again.seq, true));
@@ -403,9 +449,13 @@ impl<'a> Universe<'a> {
                 if reasons.contains_key("budget") {
                     self.hit("budget exhausted");
                     let raise = Signal::RaiseBudget { usd: 1000.0 };
-                    raise.send(ledger, clock, &session(), "human", format!("{id}-b")).await?;
+                    raise
+                        .send(ledger, clock, &session(), "human", format!("{id}-b"))
+                        .await?;
                 }
-                Signal::Resume { reason: None }.send(ledger, clock, &session(), "human", id).await?;
+                Signal::Resume { reason: None }
+                    .send(ledger, clock, &session(), "human", id)
+                    .await?;
             }
             Rest::Ended(_) | Rest::Idle | Rest::Interrupted => {}
         }
@@ -418,22 +468,44 @@ impl<'a> Universe<'a> {
         for n in 0..4 {
             tokio::time::sleep(Duration::from_millis(dice.below(3000))).await;
             if self.swarm.jumps {
-                const JUMPS: [i64; 6] = [1_000, -1_000, 3_600_000, -3_600_000, 7_200_000, -315_360_000];
+                const JUMPS: [i64; 6] = [
+                    1_000,
+                    -1_000,
+                    3_600_000,
+                    -3_600_000,
+                    7_200_000,
+                    -315_360_000,
+                ];
                 clock.jump(JUMPS[dice.below(6) as usize]);
                 self.hit("clock jump");
             }
             if self.swarm.letters && self.lives < 12 {
                 let signal = match dice.below(20) {
-                    0 => Signal::Cancel { reason: "enough".into() },
-                    1..8 => Signal::Steer { mode: SteerMode::Steer, text: Payload::new("faster") },
-                    8..12 => Signal::Steer { mode: SteerMode::Queue, text: Payload::new("one more") },
-                    12..15 => Signal::Pause { reason: "lunch".into() },
+                    0 => Signal::Cancel {
+                        reason: "enough".into(),
+                    },
+                    1..8 => Signal::Steer {
+                        mode: SteerMode::Steer,
+                        text: Payload::new("faster"),
+                    },
+                    8..12 => Signal::Steer {
+                        mode: SteerMode::Queue,
+                        text: Payload::new("one more"),
+                    },
+                    12..15 => Signal::Pause {
+                        reason: "lunch".into(),
+                    },
                     15..18 => Signal::Resume { reason: None },
-                    _ => Signal::Answer { effect: None, text: Payload::new("42") },
+                    _ => Signal::Answer {
+                        effect: None,
+                        text: Payload::new("42"),
+                    },
                 };
                 let id = format!("visit-{}-{n}", self.lives);
                 // A visitor whose letter is not taken shrugs.
-                let _ = signal.send(&*ledger, &*clock, &session(), "visitor", id).await;
+                let _ = signal
+                    .send(&*ledger, &*clock, &session(), "visitor", id)
+                    .await;
             }
         }
         std::future::pending().await
@@ -443,12 +515,18 @@ impl<'a> Universe<'a> {
         let model = SimModel {
             seed: self.scenario.seed,
             turns: self.scenario.turns,
-            fault_percent: if self.lives < 12 { self.swarm.model_faults } else { 0 },
+            fault_percent: if self.lives < 12 {
+                self.swarm.model_faults
+            } else {
+                0
+            },
             lively: self.swarm.lively,
             faults: Dice::new(self.scenario.seed, &format!("model {}", self.lives)),
             counts: self.counts.clone(),
         };
-        let chance = Arc::new(SeededChance::new(self.scenario.seed ^ u64::from(self.lives)));
+        let chance = Arc::new(SeededChance::new(
+            self.scenario.seed ^ u64::from(self.lives),
+        ));
         let providers = Providers::new().with("sim", Arc::new(model));
         let gate = Gate::new(providers, Catalogue::built_in(), clock.clone(), chance);
         let toolbox = Arc::new(self.toolbox());
@@ -458,7 +536,8 @@ impl<'a> Universe<'a> {
             clock,
             performer: Arc::new(performer),
             machines: Arc::new(|kind: &str| {
-                let machine = || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
+                let machine =
+                    || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
                 (kind == AGENT).then(machine)
             }),
             watcher: Arc::new(NoWatcher),
@@ -470,7 +549,10 @@ impl<'a> Universe<'a> {
         let bench = Arc::new(Bench {
             effects: self.effects.clone(),
             disk: self.disk.clone(),
-            dice: Arc::new(Dice::new(self.scenario.seed, &format!("tools {}", self.lives))),
+            dice: Arc::new(Dice::new(
+                self.scenario.seed,
+                &format!("tools {}", self.lives),
+            )),
             counts: self.counts.clone(),
         });
         bench.toolbox()
@@ -481,10 +563,17 @@ impl<'a> Universe<'a> {
         let definitions: Vec<ToolDefinition> = toolbox
             .specs()
             .into_iter()
-            .map(|s| ToolDefinition { name: s.name, description: s.description, schema: s.schema })
+            .map(|s| ToolDefinition {
+                name: s.name,
+                description: s.description,
+                schema: s.schema,
+            })
             .collect();
-        let mut tools: BTreeMap<String, World> =
-            toolbox.specs().into_iter().map(|s| (s.name, s.world)).collect();
+        let mut tools: BTreeMap<String, World> = toolbox
+            .specs()
+            .into_iter()
+            .map(|s| (s.name, s.world))
+            .collect();
         let small = Limits {
             context_tokens_max: 6_000,
             output_tokens_max: 1_000,
@@ -494,7 +583,10 @@ impl<'a> Universe<'a> {
         let limits = if self.swarm.small_context {
             small
         } else {
-            Limits { context_tokens_max: 1_000_000, ..small }
+            Limits {
+                context_tokens_max: 1_000_000,
+                ..small
+            }
         };
         let helper = RunSpec {
             crew: "sim".into(),
@@ -526,7 +618,9 @@ impl<'a> Universe<'a> {
 /// Runs a future that never has to wait.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.expect("a runtime without I/O needs nothing").block_on(future)
+    runtime
+        .expect("a runtime without I/O needs nothing")
+        .block_on(future)
 }
 
 fn session() -> StreamId {
