@@ -24,14 +24,14 @@ fn each_layer_lies_over_the_one_below() {
     world.output(&mut command).check(expect![[r#"
         exit 0
         -- stdout --
-        model                      "user"     ROOT/home/config/config.toml
-        crew                       "project"  ROOT/work/.selvedge/config.toml
-        approve                    "ask"      default
-        budget_usd                 2.5        ROOT/work/.selvedge/local/config.toml
-        limits.model_calls_max     7          $SELVEDGE_LIMITS_MODEL_CALLS_MAX
-        limits.output_tokens_max   (not set)  default
+        model  "user"  ROOT/home/config/config.toml
+        crew  "project"  ROOT/work/.selvedge/config.toml
+        approve  "ask"  default
+        budget_usd  2.5  ROOT/work/.selvedge/local/config.toml
+        limits.model_calls_max  7  $SELVEDGE_LIMITS_MODEL_CALLS_MAX
+        limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
-        limits.tool_seconds_max    (not set)  default
+        limits.tool_seconds_max  (not set)  default
     "#]]);
 }
 
@@ -45,14 +45,14 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
     world.selvedge(&["config", "show"]).check(expect![[r#"
         exit 0
         -- stdout --
-        model                      (not set)  default
-        crew                       "solo"     default
-        approve                    "ask"      default
-        budget_usd                 (not set)  default
-        limits.model_calls_max     (not set)  default
-        limits.output_tokens_max   (not set)  default
+        model  (not set)  default
+        crew  "solo"  default
+        approve  "ask"  default
+        budget_usd  (not set)  default
+        limits.model_calls_max  (not set)  default
+        limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
-        limits.tool_seconds_max    (not set)  default
+        limits.tool_seconds_max  (not set)  default
         -- stderr --
         warning: `approve = "auto"` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; pass `--approve auto` if you mean it
         warning: `[catalogue]` in `ROOT/work/.selvedge/config.toml` is ignored: it decides where keys are sent; put it into your own configuration

@@ -28,7 +28,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
     world.selvedge(&["ps"]).check(expect![[r#"
         exit 0
         -- stdout --
-        ID            STATE    CREW  CHANGED   REQUEST
+        ID  STATE  CREW  CHANGED  REQUEST
         s_ID  waiting  solo  AGO  do it
     "#]]);
     world
@@ -101,13 +101,15 @@ fn a_question_is_answered_and_the_answer_is_in_the_transcript() {
             exit 0
             -- stdout --
             session s_ID: done
-              crew       solo, engineer on scripted/script
+              crew  solo, engineer on scripted/script
               workspace  ROOT/work
-              started    TIME (AGO)
-              spent      2 turns · 3.4k tokens · $0.007
+              started  TIME (AGO)
+              spent  2 turns · 3.4k tokens · $0.007
 
             request
               paint
+
+            engineer
               asked: which colour?
               answered: blue
 

@@ -37,6 +37,25 @@ fn ctrl_c_stops_everything_and_the_run_can_go_on() {
 }
 
 #[test]
+fn a_second_ctrl_c_does_not_wait_for_a_stubborn_command() {
+    let world = World::new();
+    let name = format!("stubborn-{}", std::process::id());
+    let turns = format!(
+        "- calls: [{{run_command: {{command: \"trap '' INT TERM; while :; do sleep 1; done; echo {name}\"}}}}]"
+    );
+    let command = world.run_command(&turns, &["--approve", "auto", "do it"]);
+    let running = Background::start(&world, command);
+    until("the command runs", || is_running(&format!("echo {name}")));
+    running.signal(Signal::INT);
+    running.wait_for("once more to quit at once");
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130);
+    until("the command is gone", || {
+        !is_running(&format!("echo {name}"))
+    });
+}
+
+#[test]
 fn a_termination_is_as_graceful_as_an_interrupt() {
     let world = World::new();
     let name = format!("term-{}", std::process::id());

@@ -137,6 +137,8 @@ impl Output {
             (r"\bpid [0-9]+\b", "pid PID"),
             (r"\b(just now|N s ago)\b", "AGO"),
             (r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}", "TIME"),
+            // Columns are as wide as what was taken out.
+            (r"(?m)(\S) {2,}", "$1  "),
         ] {
             let pattern = Regex::new(pattern).unwrap();
             text = pattern.replace_all(&text, name).into_owned();
