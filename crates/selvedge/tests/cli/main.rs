@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod config;
+mod crews;
 mod demo;
 mod json;
+mod providers;
 mod questions;
 mod run;
 mod sessions;

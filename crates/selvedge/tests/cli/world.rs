@@ -9,7 +9,7 @@ use regex::Regex;
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct World {
     root: TempDir,

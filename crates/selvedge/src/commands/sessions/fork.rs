@@ -79,8 +79,9 @@ fn default_cut(events: &[Event]) -> Seq {
 async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Result<()> {
     let ledger = &*store.ledger;
     let (events, _) = ledger.session_after(origin, Position::default()).await?;
-    let is_cut = |e: &Event| e.stream == *origin && e.seq == at;
-    let end = events.iter().position(is_cut).map_or(0, |at| at + 1);
+    // Whatever its children did until the session's next event belongs to it.
+    let is_next = |e: &Event| e.stream == *origin && e.seq > at;
+    let end = events.iter().position(is_next).unwrap_or(events.len());
 
     // Letters are copied as far as they were taken: one that was not might undo
     // what the fork is for.
