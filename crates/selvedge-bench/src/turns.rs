@@ -241,7 +241,7 @@ fn noise(seed: u64, length: usize) -> String {
     while text.len() < length {
         let n = dice.next();
         text.push_str(WORDS[(n % 16) as usize]);
-        if n % 5 == 0 {
+        if n.is_multiple_of(5) {
             text.push_str(&format!("{:x}", n >> 44));
         }
     }

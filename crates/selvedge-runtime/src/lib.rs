@@ -5,6 +5,8 @@
 //! - `machine`: a pure value folded from events, and the effects it says are due
 //! - `perform`: the trait through which effects touch the world
 //! - `driver`, `run`: performs effects, records them before and after
+//! - `letters`: taking what somebody outside said
+//! - `ending`: how a run stops
 //! - `settle`: what to do with calls that a crash left open
 //! - `book`: the driver's own fold: what is open, asked, paused
 //! - `events`: the stored shapes of the driver's events
@@ -22,7 +24,9 @@
 mod book;
 mod clock;
 mod driver;
+mod ending;
 mod events;
+mod letters;
 mod machine;
 mod perform;
 mod run;

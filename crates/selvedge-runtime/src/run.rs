@@ -8,8 +8,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use selvedge_ledger::{
-    Event, Fence, LedgerError, NewEvent, Payload, Pen, Seq, Snapshot, StreamId, Subscription, Sync,
-    Time, Topic,
+    Fence, LedgerError, NewEvent, Pen, Seq, Snapshot, StreamId, Subscription, Sync, Time, Topic,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -18,13 +17,11 @@ use crate::book::Book;
 use crate::clock::Clock;
 use crate::driver::{DriveError, Driver, Patience, Rest};
 use crate::events::{
-    BudgetRaised, ChildFinished, ChildStarted, Finished, LetterIgnored, MessageTaken,
-    QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed, Started,
-    Timer, Unfinished,
+    ChildFinished, ChildStarted, Finished, QuestionAsked, RunPaused, RunResumed, Started, Timer,
+    Unfinished,
 };
-use crate::machine::{Act, Call, Due, Effect, EffectId, Ending, Machine, Nature, Status};
+use crate::machine::{Act, Call, Due, Effect, EffectId, Machine, Nature};
 use crate::perform::{Hold, Performed, Scene};
-use crate::signal::Signal;
 
 /// A snapshot is worth its bytes after this many events.
 const SNAPSHOT_EVERY: Seq = 1000;
@@ -34,23 +31,23 @@ pub(crate) struct Run<'d, C: Call> {
     pub(crate) stream: StreamId,
     pub(crate) machine: Box<dyn Machine<Call = C>>,
     pub(crate) book: Book,
-    pen: Pen,
-    fence: Option<Fence>,
+    pub(crate) pen: Pen,
+    pub(crate) fence: Option<Fence>,
     /// Set from outside: stop driving.
-    cancel: CancellationToken,
+    pub(crate) cancel: CancellationToken,
     /// Set when calls under way must stop.
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     inbox: Subscription,
-    unread: bool,
-    flight: FuturesUnordered<BoxFuture<'d, Landed<C>>>,
+    pub(crate) unread: bool,
+    pub(crate) flight: FuturesUnordered<BoxFuture<'d, Landed<C>>>,
     /// Effects that are under way, or whose child rests.
-    begun: BTreeSet<EffectId>,
-    resting: BTreeMap<EffectId, Rest>,
+    pub(crate) begun: BTreeSet<EffectId>,
+    pub(crate) resting: BTreeMap<EffectId, Rest>,
     snapshot_at: Seq,
 }
 
 /// Something under way that ended.
-enum Landed<C: Call> {
+pub(crate) enum Landed<C: Call> {
     Call {
         effect: EffectId,
         attempt: u32,
@@ -354,7 +351,7 @@ impl<'d, C: Call> Run<'d, C> {
         })))
     }
 
-    fn child(
+    pub(crate) fn child(
         &self,
         effect: EffectId,
         stream: StreamId,
@@ -405,7 +402,7 @@ impl<'d, C: Call> Run<'d, C> {
     }
 
     /// Writes down what came of something that was under way.
-    fn land(&mut self, landed: Landed<C>) -> Result<(), DriveError> {
+    pub(crate) fn land(&mut self, landed: Landed<C>) -> Result<(), DriveError> {
         match landed {
             Landed::Call {
                 effect,
@@ -474,210 +471,6 @@ impl<'d, C: Call> Run<'d, C> {
         }
     }
 
-    /// Turns letters into events of the run.
-    async fn take_letters(&mut self) -> Result<(), DriveError> {
-        if !std::mem::take(&mut self.unread) {
-            return Ok(());
-        }
-        let letters = match self
-            .driver
-            .ledger
-            .read(&self.stream.inbox(), self.book.letter)
-            .await
-        {
-            Ok(letters) => letters,
-            Err(LedgerError::NoStream { .. }) => return Ok(()),
-            Err(other) => return Err(other.into()),
-        };
-        for letter in letters.iter().filter(|l| &*l.kind == "SignalAdmitted") {
-            self.forward(letter).await?;
-            self.take(letter)?;
-        }
-        Ok(())
-    }
-
-    /// What holds for a run holds for its children. They are told first: a letter
-    /// that is told twice is one letter, one that is not told is lost.
-    async fn forward(&mut self, letter: &Event) -> Result<(), DriveError> {
-        let Ok(
-            signal @ (Signal::Pause { .. } | Signal::Resume { .. } | Signal::RaiseBudget { .. }),
-        ) = letter.decode::<Signal>()
-        else {
-            return Ok(());
-        };
-        for child in self.book.children.values() {
-            let (ledger, clock) = (&*self.driver.ledger, &*self.driver.clock);
-            let id = format!("{}-{}", letter.stream, letter.seq);
-            signal.send(ledger, clock, child, &letter.actor, id).await?;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, event: &Event) -> Result<(), DriveError> {
-        let letter = event.seq;
-        let by = event.actor.to_string();
-        match event.decode::<Signal>() {
-            Err(error) => self.ignore(letter, error.to_string()),
-            Ok(Signal::Steer { mode, text }) => self.record(
-                "MessageTaken",
-                &MessageTaken { mode, text, letter },
-                Sync::Now,
-            ),
-            Ok(Signal::Answer { effect, text }) => self.answer(effect, text, by, letter),
-            Ok(Signal::Pause { reason }) => {
-                let paused = RunPaused {
-                    reason,
-                    detail: format!("asked for by {by}"),
-                    until: None,
-                    letter: Some(letter),
-                };
-                self.record("RunPaused", &paused, Sync::Now)
-            }
-            Ok(Signal::Resume { reason }) => self.resume(reason, letter),
-            Ok(Signal::Cancel { reason }) => {
-                let cancelled = RunCancelled {
-                    by,
-                    reason,
-                    letter: Some(letter),
-                };
-                self.record("RunCancelled", &cancelled, Sync::Now)
-            }
-            Ok(Signal::RaiseBudget { usd }) => self.record(
-                "BudgetRaised",
-                &BudgetRaised {
-                    usd: Some(usd),
-                    letter,
-                },
-                Sync::Now,
-            ),
-        }
-    }
-
-    fn answer(
-        &mut self,
-        effect: Option<EffectId>,
-        answer: Payload,
-        by: String,
-        letter: Seq,
-    ) -> Result<(), DriveError> {
-        let effect = effect.or_else(|| self.book.questions.keys().next().cloned());
-        match effect.filter(|e| self.book.questions.contains_key(e)) {
-            Some(effect) => {
-                let answered = QuestionAnswered {
-                    effect,
-                    answer,
-                    by,
-                    letter,
-                };
-                self.record("QuestionAnswered", &answered, Sync::Now)
-            }
-            None => self.ignore(letter, "no such question is open".into()),
-        }
-    }
-
-    fn resume(&mut self, reason: Option<String>, letter: Seq) -> Result<(), DriveError> {
-        let reasons: Vec<String> = match reason {
-            Some(reason) => vec![reason],
-            None => self.book.pauses.keys().cloned().collect(),
-        };
-        if reasons.is_empty() {
-            return self.ignore(letter, "the run is not paused".into());
-        }
-        for reason in reasons {
-            self.record(
-                "RunResumed",
-                &RunResumed {
-                    reason,
-                    letter: Some(letter),
-                },
-                Sync::Now,
-            )?;
-        }
-        Ok(())
-    }
-
-    fn ignore(&mut self, letter: Seq, why: String) -> Result<(), DriveError> {
-        self.record("LetterIgnored", &LetterIgnored { letter, why }, Sync::Later)
-    }
-
-    async fn end(&mut self, ending: Ending) -> Result<Rest, DriveError> {
-        self.record(
-            "RunFinished",
-            &RunFinished {
-                ending: ending.clone(),
-            },
-            Sync::Now,
-        )?;
-        self.flush().await?;
-        Ok(Rest::Ended(ending))
-    }
-
-    /// Stops what is under way, tells the children, and ends.
-    async fn end_cancelled(&mut self) -> Result<Rest, DriveError> {
-        self.stop.cancel();
-        let children: Vec<StreamId> = self.book.children.values().cloned().collect();
-        for child in &children {
-            let cancel = Signal::Cancel {
-                reason: "its parent was cancelled".into(),
-            };
-            let (ledger, clock) = (&*self.driver.ledger, &*self.driver.clock);
-            cancel
-                .send(
-                    ledger,
-                    clock,
-                    child,
-                    "driver",
-                    "cancelled-with-parent".into(),
-                )
-                .await?;
-        }
-        // Children that are not being driven must be, to end.
-        if let Due::Effects(effects) = self.machine.due() {
-            for Effect { id, act } in effects {
-                if let Act::Child(spec) = act
-                    && let Some(stream) = self.book.children.get(&id)
-                    && (!self.begun.contains(&id) || self.resting.remove(&id).is_some())
-                {
-                    self.flight
-                        .push(self.child(id.clone(), stream.clone(), spec.kind, spec.spec));
-                }
-            }
-        }
-        self.drain().await?;
-        let reason = self.book.cancelled.clone().unwrap_or_default();
-        let result = Payload::new(reason);
-        self.end(Ending {
-            status: Status::Cancelled,
-            result,
-            data: None,
-        })
-        .await
-    }
-
-    /// Stops what is under way and stops driving; the run can go on later.
-    async fn interrupt(&mut self) -> Result<Rest, DriveError> {
-        self.stop.cancel();
-        self.drain().await?;
-        if self.stream == self.stream.session() {
-            let paused = RunPaused {
-                reason: "interrupted".into(),
-                detail: "the driver was told to stop".into(),
-                until: None,
-                letter: None,
-            };
-            self.record("RunPaused", &paused, Sync::Now)?;
-        }
-        self.flush().await?;
-        Ok(Rest::Interrupted)
-    }
-
-    async fn drain(&mut self) -> Result<(), DriveError> {
-        while let Some(landed) = self.flight.next().await {
-            self.land(landed)?;
-        }
-        self.flush().await
-    }
-
     /// Folds an event in and keeps it for the next flush.
     pub(crate) fn record<T: Serialize>(
         &mut self,
@@ -709,10 +502,11 @@ impl<'d, C: Call> Run<'d, C> {
                 hash,
                 state: Arc::from(state),
             };
-            self.driver
-                .ledger
-                .put_snapshot(&self.stream, snapshot)
-                .await?;
+            // A cache that cannot be written costs time later, and nothing now.
+            let kept = self.driver.ledger.put_snapshot(&self.stream, snapshot);
+            if let Err(error) = kept.await {
+                tracing::warn!(%error, stream = %self.stream, "no snapshot was kept");
+            }
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ fn sweep(shard: usize) {
             if n == 3 && nth + 1 == whole.appends.len() {
                 continue;
             }
-            let kind = if (nth / SWEEP_SHARDS + n) % 2 == 0 {
+            let kind = if (nth / SWEEP_SHARDS + n).is_multiple_of(2) {
                 CrashKind::ProcessKill
             } else {
                 CrashKind::PowerLoss
@@ -94,7 +94,7 @@ fn sweep(shard: usize) {
             kills += 1;
         }
     }
-    println!("{kills} kills");
+    eprintln!("{kills} kills");
     assert!(kills >= SWEEP_TURNS as usize);
 }
 
@@ -169,7 +169,7 @@ fn any_mixture_of_faults_keeps_the_invariants() {
         counts.add(&once.counts);
         done += u64::from(once.done);
     }
-    println!("{done} of {count} done; {counts:#?}");
+    eprintln!("{done} of {count} done; {counts:#?}");
     if count >= 2000 {
         for what in SOMETIMES {
             let hits = counts.0.get(what).copied().unwrap_or(0);

@@ -1,6 +1,8 @@
-//! ARCHITECTURE.md names every crate, and no path that is not there.
+//! ARCHITECTURE.md names every crate and every dependency, and no path that is
+//! not there.
 
 use anyhow::Result;
+use toml::Table;
 
 use super::code_spans;
 use crate::tree::{self, Package};
@@ -19,12 +21,28 @@ pub fn findings(packages: &[Package]) -> Result<Vec<String>> {
             findings.push(format!("{ATLAS} does not name the crate `{name}`"));
         }
     }
+    for name in packages.iter().flat_map(|p| dependencies(&p.manifest)) {
+        let finding = format!("{ATLAS} does not say what the dependency `{name}` spares us");
+        if !spans.contains(&name.as_str()) && !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
     for span in spans {
         if is_path(span) && !exists(span) {
             findings.push(format!("{ATLAS} names `{span}`, which is not there"));
         }
     }
     Ok(findings)
+}
+
+/// What a crate uses from elsewhere.
+fn dependencies(manifest: &Table) -> Vec<String> {
+    ["dependencies", "build-dependencies", "dev-dependencies"]
+        .into_iter()
+        .filter_map(|kind| manifest.get(kind)?.as_table())
+        .flat_map(|table| table.keys().cloned())
+        .filter(|name| !name.starts_with("selvedge"))
+        .collect()
 }
 
 /// Whether `span` is meant as a path of this repository: it has a slash, no
@@ -68,6 +86,14 @@ mod tests {
         ] {
             assert!(!is_path(other), "{other}");
         }
+    }
+
+    #[test]
+    fn dependencies_are_those_from_elsewhere() {
+        let manifest = "[dependencies]\nserde = \"1\"\nselvedge-ledger = { path = \"x\" }\n\
+                        [dev-dependencies]\ntempfile.workspace = true";
+        let manifest = manifest.parse().unwrap();
+        assert_eq!(dependencies(&manifest), ["serde", "tempfile"]);
     }
 
     #[test]

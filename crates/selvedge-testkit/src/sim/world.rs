@@ -132,7 +132,8 @@ impl Swarm {
     }
 }
 
-/// How a life ended.
+/// How a life ended. `SELVEDGE_SIM_TRACE` prints it.
+#[derive(Debug)]
 enum End {
     Rest(Rest),
     Refused,
@@ -183,16 +184,8 @@ impl<'a> Universe<'a> {
             // Everything of that process is gone before the next begins.
             drop(runtime);
             let end = end?;
-            if std::env::var("SELVEDGE_SIM_TRACE").is_ok() {
-                eprintln!(
-                    "life {}: {}",
-                    self.lives,
-                    match &end {
-                        End::Rest(r) => format!("{r:?}"),
-                        End::Refused => "refused".into(),
-                        End::Killed => "killed".into(),
-                    }
-                );
+            if std::env::var_os("SELVEDGE_SIM_TRACE").is_some() {
+                eprintln!("life {}: {end:?}", self.lives);
             }
             match end {
                 End::Rest(Rest::Ended(ending)) => {

@@ -1,0 +1,476 @@
+//! A story in, a transcript out: only this file knows the API.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use selvedge_agent::{
+    AGENT, AgentCall, AgentMachine, AgentOutcome, AgentPerformer, Approve, Crew, Limits, Setup,
+    assemble,
+};
+use selvedge_ledger::{
+    Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId,
+};
+use selvedge_model::{Catalogue, Gate, Providers, Retry, ScriptedModel};
+use selvedge_runtime::{
+    Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
+    SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
+};
+use selvedge_tool::Toolbox;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// When the process dies, seen from a call.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Dies {
+    /// After it was written down that the call begins, before it does anything.
+    BeforeIts(&'static str),
+    /// After it did everything, before that is written down.
+    AfterIts(&'static str),
+}
+
+/// What happens in a story, besides what the model says.
+#[derive(Clone)]
+pub enum Beat {
+    /// The process dies in a call; a new one goes on.
+    Crash(Dies),
+    /// A human answers the open question.
+    Answer(&'static str),
+    /// Somebody says something while the run rests.
+    Say(SteerMode, &'static str),
+    /// Somebody cancels while the run rests.
+    Cancel,
+    /// Somebody allows more money and lets it go on.
+    Raise(f64),
+}
+
+pub struct Story {
+    script: String,
+    crew: Option<(&'static str, Vec<(&'static str, &'static str)>)>,
+    files: Vec<(&'static str, &'static str)>,
+    beats: Vec<Beat>,
+    approve: Approve,
+    budget_usd: Option<f64>,
+    schema: Option<Value>,
+    limits: Option<Limits>,
+}
+
+/// A story in which the engineer gives these answers, as in a script file.
+pub fn story(engineer: &str) -> Story {
+    Story {
+        script: format!(
+            "price: {{input: 3.0, output: 15.0}}\nagents:\n  engineer:\n{}",
+            indented(engineer)
+        ),
+        crew: None,
+        files: Vec::new(),
+        beats: Vec::new(),
+        approve: Approve::Auto,
+        budget_usd: None,
+        schema: None,
+        limits: None,
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let margin = lines
+        .iter()
+        .map(|l| l.len() - l.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    lines
+        .iter()
+        .map(|l| format!("    {}\n", &l[margin..]))
+        .collect()
+}
+
+impl Story {
+    pub fn file(mut self, path: &'static str, text: &'static str) -> Self {
+        self.files.push((path, text));
+        self
+    }
+
+    pub fn then(mut self, beat: Beat) -> Self {
+        self.beats.push(beat);
+        self
+    }
+
+    pub fn approve(mut self, approve: Approve) -> Self {
+        self.approve = approve;
+        self
+    }
+
+    pub fn budget(mut self, usd: f64) -> Self {
+        self.budget_usd = Some(usd);
+        self
+    }
+
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// With another crew than solo, and the answers of its other agents.
+    pub fn crew(
+        mut self,
+        crew: &'static str,
+        agents: Vec<(&'static str, &'static str)>,
+        others: &str,
+    ) -> Self {
+        self.crew = Some((crew, agents));
+        self.script.push_str(others);
+        self
+    }
+
+    /// Plays it and returns what the ledger says, a line for each event.
+    pub fn play(self) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(Stage::new(self).play())
+    }
+}
+
+struct Stage {
+    story: Story,
+    folder: tempfile::TempDir,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    lives: u32,
+}
+
+fn session() -> StreamId {
+    StreamId::new("s")
+}
+
+impl Stage {
+    fn new(story: Story) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        for (path, text) in &story.files {
+            std::fs::write(folder.path().join("work").join(path), text).unwrap();
+        }
+        let options = SqliteOptions::new(folder.path().join("ledger.db"));
+        let ledger = Arc::new(SqliteLedger::open(&options).unwrap());
+        Self {
+            story,
+            folder,
+            ledger,
+            clock: Arc::new(SystemClock),
+            lives: 0,
+        }
+    }
+
+    async fn play(mut self) -> String {
+        let mut beats = std::mem::take(&mut self.story.beats).into_iter().peekable();
+        loop {
+            let dies = beats
+                .next_if(|b| matches!(b, Beat::Crash(_)))
+                .map(|b| match b {
+                    Beat::Crash(dies) => dies,
+                    _ => unreachable!(),
+                });
+            let rest = self.live(dies).await;
+            match rest {
+                None => continue,
+                Some(Rest::Ended(_)) => break,
+                Some(_) => match beats.next() {
+                    Some(beat) => self.perform(beat).await,
+                    None => break,
+                },
+            }
+        }
+        assert!(
+            beats.peek().is_none(),
+            "the story has beats that nobody heard"
+        );
+        self.transcript().await
+    }
+
+    /// One process; `None` if it died.
+    async fn live(&mut self, dies: Option<Dies>) -> Option<Rest> {
+        self.lives += 1;
+        let died = Arc::new(Notify::new());
+        let driver = self.driver(dies, died.clone());
+        driver
+            .start(&session(), None, AGENT, self.spec(), None)
+            .await
+            .unwrap();
+        let session = session();
+        tokio::select! {
+            biased;
+            rest = driver.drive(&session, None, CancellationToken::new()) => Some(rest.unwrap()),
+            () = died.notified() => None,
+        }
+    }
+
+    async fn perform(&self, beat: Beat) {
+        let (ledger, clock) = (&*self.ledger, &*self.clock);
+        let (to, signal) = match beat {
+            Beat::Answer(text) => match session_state(ledger, clock, &session()).await.unwrap() {
+                SessionState::Waiting { stream, effect, .. } => (
+                    stream,
+                    Signal::Answer {
+                        effect: Some(effect),
+                        text: Payload::new(text),
+                    },
+                ),
+                other => panic!("nothing is asked: {other:?}"),
+            },
+            Beat::Say(mode, text) => (
+                session(),
+                Signal::Steer {
+                    mode,
+                    text: Payload::new(text),
+                },
+            ),
+            Beat::Cancel => (
+                session(),
+                Signal::Cancel {
+                    reason: "enough".into(),
+                },
+            ),
+            Beat::Raise(usd) => {
+                let raise = Signal::RaiseBudget { usd };
+                raise
+                    .send(ledger, clock, &session(), "user", "raise".into())
+                    .await
+                    .unwrap();
+                (session(), Signal::Resume { reason: None })
+            }
+            Beat::Crash(_) => panic!("a process that rests cannot die in a call"),
+        };
+        let id = format!("beat-{}", self.lives);
+        signal.send(ledger, clock, &to, "user", id).await.unwrap();
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn spec(&self) -> selvedge_agent::RunSpec {
+        let mut folders = Vec::new();
+        let mut name = "solo";
+        if let Some((crew, agents)) = &self.story.crew {
+            name = crew;
+            let folder = self.folder.path().join("crews");
+            let agents_folder = folder.join(crew).join("agents");
+            std::fs::create_dir_all(&agents_folder).unwrap();
+            let toml = format!("name = '{crew}'\nentry = 'engineer'\n");
+            std::fs::write(folder.join(crew).join("crew.toml"), toml).unwrap();
+            for (agent, text) in agents {
+                std::fs::write(agents_folder.join(format!("{agent}.md")), text).unwrap();
+            }
+            folders.push(folder);
+        }
+        let setup = Setup {
+            request: "do it".into(),
+            workspace: self.work(),
+            approve: self.story.approve,
+            budget_usd: self.story.budget_usd,
+            output_schema: self.story.schema.clone(),
+            resolve: &|_| Ok("scripted/story".into()),
+        };
+        let crew = Crew::find(name, &folders).unwrap();
+        let mut spec = assemble(&crew, &Toolbox::core(), &setup).unwrap();
+        spec.limits = self.story.limits.unwrap_or(spec.limits);
+        spec
+    }
+
+    fn driver(&self, dies: Option<Dies>, died: Arc<Notify>) -> Driver<AgentCall> {
+        let script = ScriptedModel::parse("story", &self.story.script).unwrap();
+        let chance = Arc::new(SeededChance::new(1));
+        let gate = Gate::new(
+            Providers::new().with_script(script),
+            Catalogue::built_in(),
+            self.clock.clone(),
+            chance,
+        )
+        .with_retry(Retry {
+            attempts_max: 1,
+            ..Retry::default()
+        });
+        let inner = AgentPerformer::new(
+            self.ledger.clone(),
+            self.clock.clone(),
+            Arc::new(gate),
+            Arc::new(Toolbox::core()),
+        );
+        Driver {
+            ledger: self.ledger.clone(),
+            clock: self.clock.clone(),
+            performer: Arc::new(Mortal { inner, dies, died }),
+            machines: Arc::new(|kind: &str| {
+                let machine =
+                    || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
+                (kind == AGENT).then(machine)
+            }),
+            watcher: Arc::new(NoWatcher),
+            patience: Patience::Return,
+        }
+    }
+
+    async fn transcript(&self) -> String {
+        let mut lines = Vec::new();
+        for info in self
+            .ledger
+            .streams(StreamFilter::Session(session()))
+            .await
+            .unwrap()
+        {
+            if info.kind == "inbox" {
+                continue;
+            }
+            for event in self.ledger.read(&info.id, 0).await.unwrap() {
+                lines.extend(self.line(&event));
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// An event as one line, with what a reader of the story wants to know.
+    fn line(&self, event: &Event) -> Option<String> {
+        let data: Value = event.decode().unwrap();
+        let stream = event.stream.as_str().trim_start_matches("s");
+        let text = |v: &Value| -> String {
+            let text = v
+                .as_str()
+                .map(str::to_owned)
+                .unwrap_or_else(|| v.to_string());
+            let text = text.replace(&*self.work().to_string_lossy(), "WORK");
+            text.lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(72)
+                .collect()
+        };
+        let detail = match &*event.kind {
+            "StreamOpened" => return None,
+            "RunStarted" => text(&data["spec"]["request"]),
+            "ModelCallStarted" => {
+                format!(
+                    "{} attempt={} messages={}",
+                    text(&data["effect"]),
+                    data["attempt"],
+                    data["what"]["messages"]
+                )
+            }
+            "ModelCallFinished" => text(&data["effect"]),
+            "ToolCallStarted" => {
+                format!(
+                    "{} {} attempt={}",
+                    text(&data["effect"]),
+                    text(&data["what"]["tool"]),
+                    data["attempt"]
+                )
+            }
+            "ToolCallFinished" => {
+                let outcome = &data["outcome"];
+                let probed = if data["probed"] == true {
+                    " (probed)"
+                } else {
+                    ""
+                };
+                let error = if outcome["is_error"] == true {
+                    "error: "
+                } else {
+                    ""
+                };
+                format!(
+                    "{}{probed} {error}{}",
+                    text(&data["effect"]),
+                    text(&outcome["text"])
+                )
+            }
+            "QuestionAsked" => format!(
+                "{} {}",
+                text(&data["effect"]),
+                text(&data["question"]["text"])
+            ),
+            "QuestionAnswered" => format!("{} {}", text(&data["effect"]), text(&data["answer"])),
+            "ChildFinished" => {
+                format!(
+                    "{} {} {}",
+                    text(&data["effect"]),
+                    text(&data["ending"]["status"]),
+                    text(&data["ending"]["result"])
+                )
+            }
+            "RunFinished" => format!(
+                "{} {}{}",
+                text(&data["ending"]["status"]),
+                text(&data["ending"]["result"]),
+                data["ending"]
+                    .get("data")
+                    .map(|d| format!(" {d}"))
+                    .unwrap_or_default()
+            ),
+            "RunPaused" => text(&data["reason"]),
+            "RunResumed" => text(&data["reason"]),
+            "RunCancelled" => text(&data["reason"]),
+            "MessageTaken" => format!("{} {}", text(&data["mode"]), text(&data["text"])),
+            _ => text(&data["effect"]),
+        };
+        Some(format!(
+            "{stream}{}{} {detail}",
+            if stream.is_empty() { "" } else { " " },
+            event.kind
+        ))
+    }
+}
+
+/// A performer whose process dies in one of its calls.
+struct Mortal {
+    inner: AgentPerformer,
+    dies: Option<Dies>,
+    died: Arc<Notify>,
+}
+
+#[async_trait]
+impl Performer<AgentCall> for Mortal {
+    async fn prepare(&self, scene: &Scene, call: &AgentCall) -> Result<Value, Hold> {
+        self.inner.prepare(scene, call).await
+    }
+
+    async fn perform(
+        &self,
+        scene: Scene,
+        call: AgentCall,
+        evidence: Value,
+    ) -> Performed<AgentOutcome> {
+        let effect = scene.effect.clone();
+        if matches!(self.dies, Some(Dies::BeforeIts(e)) if e == effect.as_str()) {
+            self.die().await;
+        }
+        let performed = self.inner.perform(scene, call, evidence).await;
+        if matches!(self.dies, Some(Dies::AfterIts(e)) if e == effect.as_str()) {
+            self.die().await;
+        }
+        performed
+    }
+
+    async fn probe(
+        &self,
+        scene: &Scene,
+        call: &AgentCall,
+        evidence: &Value,
+    ) -> Probe<AgentOutcome> {
+        self.inner.probe(scene, call, evidence).await
+    }
+}
+
+impl Mortal {
+    async fn die(&self) {
+        self.died.notify_one();
+        std::future::pending().await
+    }
+}
