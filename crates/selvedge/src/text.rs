@@ -33,9 +33,12 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Every line with `indent` before it.
+/// Every line with `indent` before it, empty ones left empty.
 pub fn indented(text: &str, indent: &str) -> String {
-    let lines = text.lines().map(|line| format!("{indent}{line}"));
+    let lines = text.lines().map(|line| match line {
+        "" => String::new(),
+        line => format!("{indent}{line}"),
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -114,6 +114,11 @@ impl SqliteLedger {
         })))
     }
 
+    /// What it runs on, such as `SQLite 3.51.3`.
+    pub fn engine() -> String {
+        format!("SQLite {}", rusqlite::version())
+    }
+
     /// Where it is.
     pub fn path(&self) -> &str {
         &self.0.path

@@ -4,6 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::error::{Exit, Result};
+use crate::out;
 
 #[derive(Args)]
 pub struct Completions {
@@ -14,7 +15,9 @@ pub struct Completions {
 impl Completions {
     pub fn perform(self) -> Result {
         let mut command = super::Arguments::command();
-        clap_complete::generate(self.shell, &mut command, "selvedge", &mut std::io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "selvedge", &mut script);
+        out::line(String::from_utf8_lossy(&script).trim_end());
         Ok(Exit::Done)
     }
 }

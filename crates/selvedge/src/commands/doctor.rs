@@ -1,6 +1,7 @@
 //! `doctor`: checks that everything Selvedge needs is there.
 
 use clap::Args;
+use selvedge_ledger::SqliteLedger;
 
 use super::run;
 use crate::config::Config;
@@ -9,10 +10,14 @@ use crate::error::{Exit, Result};
 use crate::out;
 use crate::paths::Paths;
 use crate::sessions;
+use crate::text::plural;
 use crate::wiring::{Models, Store};
 
 #[derive(Args)]
 pub struct Doctor {}
+
+// A second of reading, about.
+const WHOLE_BYTES_MAX: u64 = 64 << 20;
 
 /// How a check went.
 enum Finding {
@@ -81,7 +86,28 @@ async fn ledger(paths: &Paths) -> Finding {
         Ok(all) => all,
         Err(error) => return fail(error.to_string()),
     };
-    Finding::Ok(format!("{path} opens; {} sessions", all.len()))
+    // A large ledger is not read from end to end for a check-up.
+    let is_small = std::fs::metadata(paths.ledger()).is_ok_and(|m| m.len() <= WHOLE_BYTES_MAX);
+    let newest = all
+        .first()
+        .map(|info| info.id.clone())
+        .filter(|_| !is_small);
+    let report = match store.ledger.verify(newest.as_ref()).await {
+        Ok(report) => report,
+        Err(error) => return fail(error.to_string()),
+    };
+    if let Some(damage) = report.damage.first() {
+        let more = plural(report.damage.len() as u64, "place");
+        return fail(format!(
+            "{path} is damaged in {more}; `{}`: {}",
+            damage.stream, damage.what
+        ));
+    }
+    let checked = plural(report.events, "event");
+    let (sessions, engine) = (plural(all.len() as u64, "session"), SqliteLedger::engine());
+    Finding::Ok(format!(
+        "{path} opens ({engine}); {sessions}, {checked} checked"
+    ))
 }
 
 fn program(name: &'static str, hint: &str) -> Finding {
@@ -129,10 +155,19 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
             let text = "no provider is available".into();
             ("models", Finding::Warn(text, hint.into()))
         }
-        names => (
-            "models",
-            Finding::Ok(format!("available: {}", names.join(", "))),
-        ),
+        names => {
+            let facts = models.catalogue.providers();
+            let keys = facts.filter_map(|(_, facts)| facts.key_variable.as_deref());
+            let set: Vec<&str> = keys.filter(|key| env::text(key).is_some()).collect();
+            let keys = match set.is_empty() {
+                true => String::new(),
+                false => format!("; set: {}", set.join(", ")),
+            };
+            (
+                "models",
+                Finding::Ok(format!("available: {}{keys}", names.join(", "))),
+            )
+        }
     });
     findings
 }

@@ -17,9 +17,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<toml::Table> {
 /// What is wrong, where, and what was probably meant.
 fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = text[..text.floor_char_boundary(start)]
-        .matches('\n')
-        .count();
+    let before = &text.as_bytes()[..start];
+    let line = before.iter().filter(|byte| **byte == b'\n').count();
     let key = text.lines().nth(line).and_then(key_of);
     let place = format!("`{}` line {}", path.display(), line + 1);
     let message = error.message().lines().next().unwrap_or_default();

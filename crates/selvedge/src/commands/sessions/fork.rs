@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use selvedge_ledger::{Event, NewEvent, NewStream, Pen, Position, Seq, StreamId, Sync};
+use selvedge_ledger::{Event, Letter, NewEvent, NewStream, Pen, Position, Seq, StreamId, Sync};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -33,9 +33,9 @@ struct SessionForked<'a> {
     at: Seq,
 }
 
-/// The part of an event that names a letter.
+/// The part of an event that says which letter it took.
 #[derive(Deserialize)]
-struct Letter {
+struct Taken {
     letter: Option<Seq>,
 }
 
@@ -79,31 +79,31 @@ fn default_cut(events: &[Event]) -> Seq {
 async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Result<()> {
     let ledger = &*store.ledger;
     let (events, _) = ledger.session_after(origin, Position::default()).await?;
-    let is_cut = |e: &Event| e.stream == *origin && e.seq == at;
-    let end = events.iter().position(is_cut).map_or(0, |at| at + 1);
+    // Whatever its children did until the session's next event belongs to it.
+    let is_next = |e: &Event| e.stream == *origin && e.seq > at;
+    let end = events.iter().position(is_next).unwrap_or(events.len());
 
     // Letters are copied as far as they were taken: one that was not might undo
     // what the fork is for.
     let mut taken: BTreeMap<StreamId, Seq> = BTreeMap::new();
     for event in &events[..end] {
-        let letter = event.decode::<Letter>().ok().and_then(|l| l.letter);
+        let letter = event.decode::<Taken>().ok().and_then(|t| t.letter);
         if let Some(letter) = letter {
             let last = taken.entry(event.stream.inbox()).or_default();
             *last = letter.max(*last);
         }
     }
+    let is_taken = |e: &&Event| taken.get(&e.stream).is_some_and(|last| e.seq <= *last);
+    for event in events.iter().filter(is_taken).filter(|e| e.seq > 1) {
+        let inbox = moved(&event.stream, origin, fork);
+        let to = StreamId::new(inbox.as_str().trim_end_matches("#inbox"));
+        let id = event.cause.as_deref().unwrap_or_default().to_owned();
+        let event = again(event, origin, fork);
+        ledger.admit(&to, Letter { id, event }).await?;
+    }
     let mut pens: BTreeMap<StreamId, Pen> = BTreeMap::new();
-    for event in &events {
-        let is_inbox = event.stream.as_str().ends_with("#inbox");
-        let is_before = match is_inbox {
-            true => taken
-                .get(&event.stream)
-                .is_some_and(|last| event.seq <= *last),
-            false => events[..end].iter().any(|e| std::ptr::eq(e, event)),
-        };
-        if !is_before {
-            continue;
-        }
+    let is_inbox = |e: &&Event| e.stream.as_str().ends_with("#inbox");
+    for event in events[..end].iter().filter(|e| !is_inbox(e)) {
         let stream = moved(&event.stream, origin, fork);
         if event.seq == 1 {
             let mut new: NewStream = event.decode()?;
@@ -111,11 +111,8 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
             let mut pen = Pen::open(stream.clone(), new, &event.actor, event.time, None);
             if event.stream == *origin {
                 let forked = SessionForked { from: origin, at };
-                let now = store.clock.now();
-                pen.write(
-                    NewEvent::new("SessionForked", "user", now, &forked),
-                    Sync::Later,
-                );
+                let forked = NewEvent::new("SessionForked", "user", store.clock.now(), &forked);
+                pen.write(forked, Sync::Later);
             }
             pens.insert(stream, pen);
         } else if let Some(pen) = pens.get_mut(&stream) {

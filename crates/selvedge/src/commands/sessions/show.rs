@@ -70,9 +70,9 @@ impl Show {
             What::Began { model, request } => {
                 format!("\n{} on {model}: {}", beat.agent, escape(request))
             }
-            What::Said { text } if text.trim().is_empty() => return None,
             What::Said { text } => {
-                format!("\n{}\n{}", beat.agent, indented(&escape(text.trim()), "  "))
+                let words = indented(&escape(text.trim()), "  ");
+                format!("\n{}\n{words}", beat.agent).trim_end().to_owned()
             }
             What::Unanswered { error } => format!("  no answer: {}", escape(error)),
             What::Used {

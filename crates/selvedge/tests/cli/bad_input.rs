@@ -1,0 +1,268 @@
+//! Whatever is wrong: what happened, why, what to do next, and the right code.
+
+use expect_test::expect;
+
+use crate::world::World;
+
+#[test]
+fn an_unknown_crew_is_answered_with_the_nearest() {
+    let world = World::new();
+    world
+        .run("- text: fine", &["--crew", "sola", "do it"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: there is no crew `sola`
+              cause: the crews are: solo
+              hint: did you mean `solo`?
+        "#]]);
+    assert!(!world.home().exists(), "nothing was begun");
+}
+
+#[test]
+fn without_a_key_the_variables_are_named() {
+    let world = World::new();
+    world.selvedge(&["run", "do it"]).check(expect![[r#"
+        exit 6
+        -- stderr --
+        error: no model provider is available: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
+          hint: set one of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST`, or try `selvedge demo`, which needs no key
+    "#]]);
+}
+
+#[test]
+fn an_unknown_model_is_answered_with_the_nearest() {
+    let world = World::new();
+    let mut command = world.command(&["run", "--model", "sonet", "do it"]);
+    command.env("ANTHROPIC_API_KEY", "not-a-key");
+    world.output(&mut command).check(expect![[r#"
+        exit 6
+        -- stderr --
+        error: there is no model `sonet`; did you mean `sonnet`?
+          hint: name a model as `provider/model`, or a tier: `low`, `medium`, `high`
+    "#]]);
+}
+
+#[test]
+fn a_typo_in_a_script_is_shown_with_its_line() {
+    let world = World::new();
+    world.run("- txet: fine", &["do it"]).check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the script `ROOT/script.yaml` line 4 cannot be used
+              cause: unknown key `txet`; did you mean `text`?
+              hint: correct the script and run the command again
+        "#]]);
+}
+
+#[test]
+fn a_script_that_is_not_there_is_named() {
+    let world = World::new();
+    world
+        .selvedge(&["run", "--script", "none.yaml", "do it"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the script `none.yaml` cannot be read
+              cause: No such file or directory (os error 2)
+              hint: name a file of turns; `selvedge demo` shows one at work
+        "#]]);
+}
+
+#[test]
+fn an_empty_request_is_refused() {
+    let world = World::new();
+    world.run("- text: fine", &["  "]).check(expect![[r#"
+        exit 2
+        -- stderr --
+        error: there is no request
+          cause: neither an argument nor a pipe said what to do
+          hint: say what is to be done: `selvedge run "fix the failing test"`
+    "#]]);
+    assert_eq!(world.run("- text: fine", &["-"]).code, 2);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_refused() {
+    let world = World::new();
+    world
+        .run("- text: fine", &["-C", "nowhere", "do it"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: `nowhere` cannot be worked in
+              cause: No such file or directory (os error 2)
+              hint: name a directory that exists: `selvedge run -C DIR "…"`
+        "#]]);
+}
+
+#[test]
+fn a_schema_that_is_none_is_refused() {
+    let world = World::new();
+    let broken = world.write("broken.json", "{");
+    let wrong = world.write("wrong.json", r#"{"type": "objekt"}"#);
+    let broken = broken.to_str().unwrap();
+    let wrong = wrong.to_str().unwrap();
+    world
+        .run("- text: fine", &["--output-schema", broken, "do it"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the output schema `ROOT/broken.json` cannot be used
+              cause: it is not JSON: EOF while parsing an object at line 1 column 1
+              hint: name a file with a JSON Schema
+        "#]]);
+    let output = world.run("- text: fine", &["--output-schema", wrong, "do it"]);
+    assert_eq!(output.code, 2, "{}", output.stderr);
+    assert!(
+        output.stderr.contains("not a JSON Schema"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn an_unknown_session_is_answered_with_the_nearest() {
+    let world = World::new();
+    world.run("- text: fine", &["do it"]);
+    let session = world.session();
+    // No id has a `u` in it.
+    let wrong = format!("{}u", &session[..session.len() - 1]);
+    let output = world.selvedge(&["sessions", "show", &wrong]);
+    assert_eq!(output.code, 2);
+    let hint = format!("hint: did you mean `{session}`?");
+    assert!(output.stderr.contains(&hint), "{}", output.stderr);
+    // The beginning of an id is enough.
+    assert_eq!(world.selvedge(&["sessions", "show", &session[..6]]).code, 0);
+}
+
+#[test]
+fn a_wrong_flag_or_value_is_wrong_usage() {
+    let world = World::new();
+    for arguments in [
+        &["run", "--bugdet", "1", "do it"][..],
+        &["run", "--budget", "-1", "do it"],
+        &["run", "--approve", "maybe", "do it"],
+        &["run", "--timeout", "soon", "do it"],
+        &["runn"],
+    ] {
+        assert_eq!(world.selvedge(arguments).code, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_ledger_that_is_garbage_is_left_as_it_is() {
+    let world = World::new();
+    let garbage = "this is not a database, and somebody may want it back ".repeat(200);
+    let path = world.write("home/data/ledger.db", &garbage);
+    world
+        .run("- text: fine", &["do it"])
+        .check(expect![[r#"
+            exit 1
+            -- stderr --
+            error: the ledger at `ROOT/home/data/ledger.db` cannot be opened
+              cause: file is not a database
+              hint: nothing was changed; `selvedge doctor` looks closer, and `SELVEDGE_HOME` names another place
+        "#]]);
+    assert_eq!(std::fs::read_to_string(path).unwrap(), garbage);
+    assert_eq!(world.selvedge(&["audit", "verify"]).code, 7);
+    let doctor = world.selvedge(&["doctor"]);
+    assert_eq!(doctor.code, 1);
+    assert!(doctor.stdout.contains("FAIL  ledger"), "{}", doctor.stdout);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_named() {
+    let world = World::new();
+    world.write("home", "a file where the folder should be");
+    world.run("- text: fine", &["do it"]).check(expect![[r#"
+            exit 1
+            -- stderr --
+            error: the data folder `ROOT/home/data` cannot be made
+              cause: Not a directory (os error 20)
+              hint: set `SELVEDGE_HOME` to a folder that can be written
+        "#]]);
+}
+
+#[test]
+fn a_read_only_home_is_an_error_with_a_hint() {
+    let world = World::new();
+    let script = world.script("- text: fine");
+    let Some(output) = in_a_mount(
+        &world,
+        "ro",
+        &["run", "--script", script.to_str().unwrap(), "x"],
+    ) else {
+        return;
+    };
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(
+        output.stderr.contains("cannot be made"),
+        "{}",
+        output.stderr
+    );
+    assert!(
+        output.stderr.contains("hint: set `SELVEDGE_HOME`"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn a_full_disk_is_an_error_with_a_hint_and_loses_nothing() {
+    let world = World::new();
+    let mut turns = String::new();
+    for file in 0..60 {
+        // Noise, so that it is not compressed away.
+        let text: String = (file * 20_000..(file + 1) * 20_000).map(noise).collect();
+        world.write(&format!("work/{file}.txt"), &text);
+        turns += &format!("- calls: [{{read_file: {{path: {file}.txt}}}}]\n");
+    }
+    turns += "- text: fine";
+    let script = world.script(&turns);
+    let arguments = ["run", "--script", script.to_str().unwrap(), "x"];
+    let Some(output) = in_a_mount(&world, "size=1100k", &arguments) else {
+        return;
+    };
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(output.stderr.contains("error: "), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("hint: make room"),
+        "{}",
+        output.stderr
+    );
+}
+
+fn noise(i: usize) -> char {
+    let mut x = (i as u64)
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    char::from(b'a' + ((x >> 33) % 26) as u8)
+}
+
+/// Runs the binary with its home on a file system of its own. `None` where the
+/// machine does not let a user mount one.
+fn in_a_mount(world: &World, options: &str, arguments: &[&str]) -> Option<crate::world::Output> {
+    std::fs::create_dir_all(world.home()).unwrap();
+    let unshare = |script: &str| {
+        let mut command = world.command(&[]);
+        let binary = command.get_program().to_owned();
+        command = std::process::Command::new("unshare");
+        command
+            .args(["-rm", "sh", "-c", script, "sh"])
+            .arg(world.home())
+            .arg(options)
+            .arg(binary)
+            .args(arguments)
+            .current_dir(world.work())
+            .env("SELVEDGE_HOME", world.home())
+            .stdin(std::process::Stdio::null());
+        command
+    };
+    let mount = "mount -t tmpfs -o \"$2\" tmpfs \"$1\"";
+    let can_mount = unshare(mount)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    can_mount.then(|| world.output(&mut unshare(&format!("{mount} && shift 2 && exec \"$@\""))))
+}

@@ -1,0 +1,13 @@
+//! The binary as a person and a script meet it: exit code, stdout, stderr.
+
+mod bad_input;
+mod config;
+mod crews;
+mod demo;
+mod json;
+mod providers;
+mod questions;
+mod run;
+mod sessions;
+mod stopping;
+mod world;

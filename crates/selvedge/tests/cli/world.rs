@@ -1,0 +1,214 @@
+//! A home and a workspace of its own for each test, and the real binary in them.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use expect_test::Expect;
+use regex::Regex;
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct World {
+    root: TempDir,
+}
+
+/// How a command ended, and what it printed.
+pub struct Output {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    root: PathBuf,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("work")).unwrap();
+        Self { root }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.root.path().to_owned()
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// Puts a file into the world, relative to its root.
+    pub fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        command
+            .args(arguments)
+            .current_dir(self.work())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("TMPDIR", self.root.path())
+            .env("SELVEDGE_HOME", self.home())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn selvedge(&self, arguments: &[&str]) -> Output {
+        self.output(&mut self.command(arguments))
+    }
+
+    pub fn output(&self, command: &mut Command) -> Output {
+        let output = command.output().unwrap();
+        let root = std::fs::canonicalize(self.root.path()).unwrap();
+        Output {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            root,
+        }
+    }
+
+    /// Runs a request with a script of the solo engineer's turns.
+    pub fn run(&self, turns: &str, arguments: &[&str]) -> Output {
+        self.output(&mut self.run_command(turns, arguments))
+    }
+
+    pub fn run_command(&self, turns: &str, arguments: &[&str]) -> Command {
+        let script = self.script(turns);
+        let mut command = self.command(&["run", "--script"]);
+        command.arg(script).args(arguments);
+        command
+    }
+
+    pub fn script(&self, turns: &str) -> PathBuf {
+        let price = "price: {input: 2.0, output: 10.0}\nagents:\n  engineer:\n";
+        let turns: Vec<String> = turns.lines().map(|line| format!("    {line}")).collect();
+        self.write("script.yaml", &format!("{price}{}\n", turns.join("\n")))
+    }
+
+    /// The only session there is.
+    pub fn session(&self) -> String {
+        let list = self.selvedge(&["sessions", "list", "--json"]);
+        let line = list.stdout.lines().next().expect("there is a session");
+        let session: serde_json::Value = serde_json::from_str(line).unwrap();
+        session["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The kinds of the events of the only session.
+    pub fn kinds(&self) -> Vec<String> {
+        let session = self.session();
+        let events = self.selvedge(&["sessions", "events", &session, "--json"]);
+        let kind = |line: &str| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            event["kind"].as_str().unwrap().to_owned()
+        };
+        events.stdout.lines().map(kind).collect()
+    }
+}
+
+impl Output {
+    /// Compares everything, with what differs from run to run taken out.
+    pub fn check(&self, expected: Expect) {
+        let mut text = format!("exit {}\n", self.code);
+        for (name, channel) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !channel.is_empty() {
+                text.push_str(&format!("-- {name} --\n{}\n", channel.trim_end()));
+            }
+        }
+        expected.assert_eq(&self.normalised(&text));
+    }
+
+    fn normalised(&self, text: &str) -> String {
+        let mut text = text.replace(self.root.to_str().unwrap(), "ROOT");
+        for (pattern, name) in [
+            (r"\bs_[0-9a-hjkmnp-tv-z]{10}\b", "s_ID"),
+            (r"\b[0-9.]+ s\b", "N s"),
+            (r"\bprocess [0-9]+\b", "process PID"),
+            (r"\bpid [0-9]+\b", "pid PID"),
+            (r"\b(just now|N s ago)\b", "AGO"),
+            (r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}", "TIME"),
+            // Columns are as wide as what was taken out.
+            (r"(?m)(\S) {2,}", "$1  "),
+        ] {
+            let pattern = Regex::new(pattern).unwrap();
+            text = pattern.replace_all(&text, name).into_owned();
+        }
+        text
+    }
+}
+
+/// A command that is at work while the test looks at it.
+pub struct Background {
+    child: Child,
+    stderr: PathBuf,
+}
+
+impl Background {
+    pub fn start(world: &World, mut command: Command) -> Self {
+        let stderr = world.root.path().join("background.stderr");
+        let file = std::fs::File::create(&stderr).unwrap();
+        let child = command.stderr(file).stdout(Stdio::null()).spawn().unwrap();
+        Self { child, stderr }
+    }
+
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(&self.stderr).unwrap()
+    }
+
+    /// Waits until it has said `words`.
+    pub fn wait_for(&self, words: &str) {
+        until(&format!("`{words}` is said"), || {
+            self.stderr().contains(words)
+        });
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> i32 {
+        let mut code = None;
+        until("it ends", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        code.unwrap().code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // A test that failed must not leave it behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Looks again and again until `done`, as long as patience lasts.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process whose command line contains `words` is alive.
+pub fn is_running(words: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(words))
+}
