@@ -243,7 +243,9 @@ impl AgentPerformer {
                 held(detail, Some(self.clock.now().plus_millis(millis)))
             }
             ModelError::UserFixable { hint, .. } => held(format!("{detail} ({hint})"), None),
-            ModelError::RateLimited { .. } | ModelError::Transient { .. } => held(detail, None),
+            ModelError::RateLimited { .. }
+            | ModelError::Transient { .. }
+            | ModelError::Degraded { .. } => held(detail, None),
             ModelError::Permanent { .. } => {
                 let tier = error.tier();
                 Performed::Finished(AgentOutcome::Model(ModelOutcome::Failed {

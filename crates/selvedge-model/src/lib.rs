@@ -36,8 +36,8 @@ pub use catalogue::{
 };
 pub use error::{ErrorTier, ModelError};
 pub use gate::{
-    Answered, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry, Spend, Unit,
-    input_tokens_estimate,
+    Answered, Ask, BreakerOptions, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry,
+    Slots, Spend, Unit, Urgency, input_tokens_estimate,
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use provider::{DeltaSink, Provider};

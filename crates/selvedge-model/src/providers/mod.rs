@@ -101,7 +101,7 @@ impl Providers {
     }
 }
 
-fn provider_of(model: &str) -> &str {
+pub(crate) fn provider_of(model: &str) -> &str {
     model
         .split_once('/')
         .map_or(model, |(provider, _)| provider)
