@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use selvedge_ledger::{Ledger, LedgerError, Payload, Position, StreamId};
 use selvedge_model::{
-    Budget, BudgetError, Delta, Gate, Limits, Message, ModelError, Part, Request, Reservation,
-    Response, ToolDefinition, Usd,
+    Ask, Budget, BudgetError, Delta, Gate, Limits, Message, ModelError, Part, Request, Reservation,
+    Response, ToolDefinition, Urgency, Usd,
 };
 use selvedge_runtime::{
     Clock, EffectId, Finished, Hold, Nature, Performed, Performer, Probe, Scene,
@@ -153,7 +153,7 @@ impl AgentPerformer {
             .map_err(ledger_hold)?;
         let reservation = self
             .gate
-            .reserve(&budget, &request)
+            .reserve(&budget, &request, &call.spec.fallbacks)
             .map_err(|e| self.budget_hold(&e))?;
         let evidence = Reserved {
             reserved: reservation.amount(),
@@ -203,10 +203,18 @@ impl AgentPerformer {
                     .model_text(&scene.stream, &scene.effect, &text);
             }
         };
+        let ask = Ask {
+            request: &request,
+            urgency: Urgency {
+                awaited: call.spec.awaited,
+                ..Urgency::default()
+            },
+            fallbacks: &call.spec.fallbacks,
+        };
         let notice = |text: &str| scene.watcher.notice(&scene.stream, &scene.effect, text);
         match self
             .gate
-            .ask(&request, &mut deltas, &notice, &scene.cancel)
+            .ask(ask, &mut deltas, &notice, &scene.cancel)
             .await
         {
             Ok(answered) => {

@@ -161,20 +161,29 @@ impl Gate {
     }
 
     /// Holds the worst case of one attempt at `request`: a cautious estimate of
-    /// its tokens and all the output it may ask for, at the model's price.
-    pub fn reserve(&self, budget: &Budget, request: &Request) -> Result<Reservation, BudgetError> {
+    /// its tokens and all the output it may ask for, at the price of the dearest
+    /// model that may have to answer.
+    pub fn reserve(
+        &self,
+        budget: &Budget,
+        request: &Request,
+        fallbacks: &[String],
+    ) -> Result<Reservation, BudgetError> {
         let output = u64::from(request.output_tokens_max);
         let input = self.input_tokens_worst(request);
-        let price = self.price(&request.model);
-        if let (None, Some(limited)) = (price, budget.money_limited()) {
-            let budget = limited.name().to_owned();
-            return Err(BudgetError::PriceUnknown {
-                budget,
-                model: request.model.clone(),
-            });
+        let mut dearest = Some(Usd::ZERO);
+        for model in std::iter::once(&request.model).chain(fallbacks) {
+            let price = self.price(model);
+            if let (None, Some(limited)) = (price, budget.money_limited()) {
+                return Err(BudgetError::PriceUnknown {
+                    budget: limited.name().to_owned(),
+                    model: model.clone(),
+                });
+            }
+            let cost = price.map(|price| price.worst(input, output));
+            dearest = dearest.zip(cost).map(|(a, b)| a.max(b));
         }
-        let cost = price.map(|price| price.worst(input, output));
-        budget.hold(Spend::one(input.saturating_add(output), cost))
+        budget.hold(Spend::one(input.saturating_add(output), dearest))
     }
 
     /// Asks, and asks again where that can help: the same model, then its

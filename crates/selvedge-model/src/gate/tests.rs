@@ -193,7 +193,7 @@ fn a_reservation_is_the_worst_case_at_the_models_price() {
         },
     );
     let held = gate(vec![])
-        .reserve(&budget, &request("scripted/demo"))
+        .reserve(&budget, &request("scripted/demo"), &[])
         .unwrap();
     let input = input_tokens_estimate(&request("scripted/demo"));
     assert_eq!(held.amount().tokens, input + 1000);
@@ -219,7 +219,7 @@ fn limited_money_refuses_a_model_without_a_price() {
             ..Limits::default()
         },
     );
-    let error = gate.reserve(&run, &unknown).unwrap_err();
+    let error = gate.reserve(&run, &unknown, &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "budget `session` limits money, and the price of `anthropic/claude-unheard-of` is not known"
@@ -233,7 +233,7 @@ fn limited_money_refuses_a_model_without_a_price() {
         },
     );
     assert_eq!(
-        gate.reserve(&by_tokens, &unknown)
+        gate.reserve(&by_tokens, &unknown, &[])
             .unwrap()
             .amount()
             .unpriced,

@@ -161,6 +161,7 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
         Err(error) => return Err(error.into()),
     };
     settings.limits.bound(&mut spec);
+    spec.awaited = true;
     Ok(spec)
 }
 
