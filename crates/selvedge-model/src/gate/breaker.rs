@@ -96,8 +96,9 @@ impl Breaker {
 
     /// Whether the provider may be asked now. `Probe` reserves the probe.
     pub fn admit(&mut self, now: Time) -> Admission {
+        // More than the cooldown left means that the clock was set back.
         if let State::Open { until } = self.state
-            && now >= until
+            && (now >= until || until.millis_since(now) > self.options.cooldown_millis)
         {
             self.state = State::HalfOpen {
                 probing: false,

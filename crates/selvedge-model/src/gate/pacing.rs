@@ -63,7 +63,9 @@ impl Pacing {
                 limits_in_a_row: 0,
             });
         if let Some(until) = pace.hold_until {
-            if now < until {
+            // A wait longer than any that is asked for: the clock was set back.
+            let left = until.millis_since(now);
+            if left > 0 && left.unsigned_abs() <= 2 * WAIT_MAX.as_millis() as u64 {
                 return Go::Patience(until);
             }
             pace.hold_until = None;
@@ -164,6 +166,20 @@ mod tests {
         pacing.note("p", &Ok(()), now, 0);
         pacing.note("p", &limited(None), now, 0);
         assert_eq!(pacing.go("p", now), Go::Patience(now.plus_millis(1_000)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_holds_nobody_for_days() {
+        let pacing = Pacing::new(BreakerOptions::default());
+        let day = 86_400_000;
+        assert_eq!(pacing.go("p", Time(day)), Go::Now);
+        pacing.note("p", &limited(Some(7)), Time(day), 0);
+        assert_eq!(pacing.go("p", Time(0)), Go::Now);
+        for _ in 0..5 {
+            pacing.note("p", &down(), Time(day), 0);
+        }
+        assert!(matches!(pacing.go("p", Time(day)), Go::Down(_)));
+        assert_eq!(pacing.go("p", Time(0)), Go::Now);
     }
 
     #[test]
