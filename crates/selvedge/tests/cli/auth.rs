@@ -33,7 +33,7 @@ fn command(world: &World, served: &Served, arguments: &[&str]) -> Command {
 }
 
 /// Runs a command with a key on its stdin.
-fn with_key(command: &mut Command, key: &str) -> Output2 {
+fn with_key(command: &mut Command, key: &str) -> Answered {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -44,14 +44,15 @@ fn with_key(command: &mut Command, key: &str) -> Output2 {
     stdin.write_all(key.as_bytes()).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    Output2 {
+    Answered {
         code: output.status.code().unwrap_or(-1),
         said: String::from_utf8(output.stderr).unwrap()
             + &String::from_utf8(output.stdout).unwrap(),
     }
 }
 
-struct Output2 {
+/// How a command ended, and everything it printed.
+struct Answered {
     code: i32,
     said: String,
 }
@@ -99,7 +100,15 @@ fn a_stored_key_is_verified_used_and_forgotten() {
     let world = World::new();
     let served = serve();
     log_in(&world, &served, &[]);
-    world.selvedge(&["auth", "status"]).check(expect![[""]]);
+    world.selvedge(&["auth", "status"]).check(expect![[r#"
+        exit 0
+        -- stdout --
+        PROVIDER  KEY FROM  PROFILE  LENGTH
+        anthropic  none
+        ollama  none
+        openai  file  default  usual
+        openrouter  none
+    "#]]);
     served.server.push(Reply::text("fine"));
     let output = world.output(&mut command(&world, &served, &["run", "do it"]));
     assert_eq!(
@@ -141,7 +150,7 @@ fn no_key_reaches_a_command_the_ledger_a_log_or_the_terminal() {
     let world = World::new();
     let served = serve();
     log_in(&world, &served, &[]);
-    let turns = "- call: run_command\n  arguments: {command: \"env; cat /proc/$PPID/environ | tr '\\\\0' '\\\\n'\"}\n- text: done";
+    let turns = "- text: I look.\n  calls: [{run_command: {command: env}}]\n- text: done";
     let mut run = world.run_command(turns, &["--approve", "auto", "--json", "show it"]);
     run.env("ANTHROPIC_API_KEY", OTHER)
         .env("SELVEDGE_LOG", "trace");
@@ -188,8 +197,22 @@ fn a_locked_file_opens_with_its_passphrase_only() {
     let mut test = world.command(&["models", "test"]);
     world
         .output(test.env("SELVEDGE_PASSPHRASE", "mule"))
-        .check(expect![[""]]);
-    world.selvedge(&["models", "test"]).check(expect![[""]]);
+        .check(expect![[r#"
+            exit 6
+            -- stderr --
+            warning: the stored key of `openai` is not used: the passphrase does not open the stored keys; try again; if it is lost, remove `credentials.enc` and log in again
+            error: no model provider is available
+              cause: no key is set or stored
+              hint: type `selvedge auth login anthropic`, or set `ANTHROPIC_API_KEY`
+        "#]]);
+    world.selvedge(&["models", "test"]).check(expect![[r#"
+        exit 6
+        -- stderr --
+        warning: the stored key of `openai` is not used: the stored keys are locked with a passphrase; set `SELVEDGE_PASSPHRASE`, or run it at a terminal
+        error: no model provider is available
+          cause: no key is set or stored
+          hint: type `selvedge auth login anthropic`, or set `ANTHROPIC_API_KEY`
+    "#]]);
 }
 
 #[test]
@@ -225,7 +248,16 @@ fn models_test_tells_what_fails_and_why() {
     let mut test = command(&world, &served, &["models", "test"]);
     world
         .output(test.env("OPENAI_API_KEY", KEY))
-        .check(expect![[""]]);
+        .check(expect![[r#"
+            exit 6
+            -- stdout --
+            MODEL  ANSWER  TIME  COST
+            openai/gpt-6-luna  failed
+            -- stderr --
+            `openai/gpt-6-luna` does not answer
+              cause: openai: status 401: status 401
+              hint: check `OPENAI_API_KEY`: the key is missing, wrong or not allowed this
+        "#]]);
     served.server.push(Reply::text("ok"));
     let mut test = command(&world, &served, &["models", "test", "--json"]);
     let output = world.output(test.env("OPENAI_API_KEY", KEY));
@@ -246,10 +278,20 @@ fn usage_is_summed_by_what_is_asked_for() {
     assert_eq!(world.run(turns, &["do it again"]).code, 0);
     world
         .selvedge(&["usage", "--by", "agent", "--since", "1d"])
-        .check(expect![[""]]);
+        .check(expect![[r#"
+            exit 0
+            -- stdout --
+            AGENT  CALLS  IN  CACHED  OUT  COST
+            engineer  2  2.0k  0  200  $0.006
+            total  2  2.0k  0  200  $0.006
+        "#]]);
     world
         .selvedge(&["usage", "--provider", "openai"])
-        .check(expect![[""]]);
+        .check(expect![[r#"
+            exit 0
+            -- stderr --
+            nothing was spent
+        "#]]);
     let days = world.selvedge(&["usage", "--by", "day", "--agent", "engineer", "--json"]);
     let day: serde_json::Value = serde_json::from_str(&days.stdout).unwrap();
     assert_eq!(
