@@ -5,7 +5,7 @@ use std::fmt;
 
 use selvedge_agent::{CrewError, DefinitionError, SetupError};
 use selvedge_ledger::{LeaseError, LedgerError};
-use selvedge_model::{CatalogueError, ResolveError, ScriptError};
+use selvedge_model::{CatalogueError, CredentialError, ResolveError, ScriptError};
 use selvedge_runtime::DriveError;
 
 use crate::text::{did_you_mean, escape};
@@ -228,6 +228,13 @@ impl From<ScriptError> for Error {
         Self::usage(format!("the script {place} cannot be used"))
             .cause(error.what)
             .hint("correct the script and run the command again")
+    }
+}
+
+impl From<CredentialError> for Error {
+    fn from(error: CredentialError) -> Self {
+        let hint = error.hint();
+        Self::failed(error.to_string()).hint(hint)
     }
 }
 

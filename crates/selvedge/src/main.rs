@@ -9,6 +9,7 @@
 //! - `ask`, `interrupt`: questions at the terminal, and being told to stop
 //! - `sessions`: finding sessions, and what can be said of them
 //! - `config`: what is set, and by whom
+//! - `keys`, `prompt`: the keys of providers, and asking for one unseen
 //! - `paths`, `env`: where things are kept, and the variables that say so
 //! - `error`: what happened, why, what to do next; and the exit codes
 //! - `lines`, `out`, `text`: data for programs and words for people
@@ -26,10 +27,12 @@ mod drive;
 mod env;
 mod error;
 mod interrupt;
+mod keys;
 mod lines;
 mod out;
 mod paths;
 mod progress;
+mod prompt;
 mod sessions;
 mod story;
 mod text;

@@ -94,7 +94,7 @@ impl Show {
 
 fn check(place: &Place) -> Result {
     let config = place.load()?;
-    Models::find(&config, None)?;
+    Models::known(&config, None)?;
     let workspace = run::workspace(place.directory.as_deref())?;
     let files = Config::files(&Paths::find()?, &workspace);
     let read = files.iter().filter(|file| file.exists()).count();

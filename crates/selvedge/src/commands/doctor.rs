@@ -137,7 +137,7 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
         let hint = "move the value into your own configuration".into();
         ("config", Finding::Warn(warning.clone(), hint))
     }));
-    let models = match Models::find(&config, None) {
+    let models = match Models::known(&config, None) {
         Ok(models) => models,
         Err(error) => {
             let text = error.to_string().replace('\n', ";");

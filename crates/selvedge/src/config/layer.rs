@@ -40,6 +40,7 @@ pub const KEYS: &[Key] = &[
     key("crew", Kind::Text),
     key("approve", Kind::Text),
     key("budget_usd", Kind::Number),
+    key("profile", Kind::Text),
     key("limits.model_calls_max", Kind::Whole),
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
@@ -172,6 +173,12 @@ impl Layer {
             warnings.push(format!(
                 "`approve = \"auto\"` in `{file}` is ignored: a project may tighten security, \
                  not loosen it; pass `--approve auto` if you mean it"
+            ));
+        }
+        if self.values.remove("profile").is_some() {
+            warnings.push(format!(
+                "`profile` in `{file}` is ignored: it decides whose keys are used; put it into \
+                 your own configuration"
             ));
         }
         if !self.catalogue.is_empty() {
