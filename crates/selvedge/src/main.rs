@@ -39,13 +39,24 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::error::{Error, Exit};
+
 fn main() -> ExitCode {
     let arguments = commands::Arguments::parse();
     log();
-    let exit = arguments.perform().unwrap_or_else(|error| {
+    let mut exit = arguments.perform().unwrap_or_else(|error| {
         out::say(&error.to_string());
         error.exit
     });
+    if let Some(why) = out::lost() {
+        let error = Error::failed("not everything could be written to stdout")
+            .cause(why)
+            .hint("send it elsewhere; what was done is on record: `selvedge sessions list`");
+        out::say(&error.to_string());
+        if exit == Exit::Done {
+            exit = error.exit;
+        }
+    }
     ExitCode::from(exit as u8)
 }
 

@@ -1,15 +1,28 @@
 //! The two channels: data goes to stdout, everything else to stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
-/// Writes a line of data. A reader that went away is no error of ours: the
-/// work goes on, and what it did is in the ledger.
+/// Why data did not reach stdout, the first time that it did not.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes a line of data. The work goes on if that fails: what it does is in the
+/// ledger. [`lost`] tells at the end.
 pub fn line(text: &str) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    let _ = out.flush();
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // The first error says why; the others follow from it.
+        let _ = LOST.set(error);
+    }
+}
+
+/// Why data was lost on its way to stdout. A reader that went away has all it
+/// wanted, so that is no loss.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
+        .filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }
 
 /// Writes a value as a line of JSON.
