@@ -54,10 +54,11 @@ pub async fn session(
     options: Options,
 ) -> Result<Exit> {
     let is_live = out::is_live() && !options.json;
-    let progress = Arc::new(Progress::new(is_live));
+    let progress = Arc::new(Progress::new(is_live, options.can_ask));
     let toolbox = Arc::new(Toolbox::core());
     let driver = wiring::driver(store, models, toolbox, progress.clone());
-    let interrupt = Interrupt::listen(options.timeout)?;
+    let teller = progress.clone();
+    let interrupt = Interrupt::listen(options.timeout, move |text| teller.say(text))?;
     let seat = Seat::take(
         store.ledger.clone(),
         store.clock.clone(),
@@ -301,8 +302,7 @@ impl Report<'_> {
 
     /// Whether the same terminal has just shown the result as the last words.
     fn is_seen(&self, result: &str) -> bool {
-        let is_terminal = out::is_live() && std::io::stdout().is_terminal();
-        is_terminal && self.story.last_words.trim() == result.trim()
+        out::is_one_screen() && self.story.last_words.trim() == result.trim()
     }
 
     fn paused(&self, reasons: &BTreeMap<String, Pause>) -> Exit {

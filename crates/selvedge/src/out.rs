@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use indicatif::ProgressDrawTarget;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 /// Why data did not reach stdout, the first time that it did not.
@@ -45,7 +47,22 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether the person who is watching has a terminal.
+/// Whether the person who is watching has a terminal on which a line can be
+/// drawn anew. One that calls itself dumb gets plain lines.
 pub fn is_live() -> bool {
-    io::stderr().is_terminal()
+    !ProgressDrawTarget::stderr().is_hidden()
+}
+
+/// Whether data and words end up on one screen.
+pub fn is_one_screen() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// How many columns data may fill; `None` where no terminal limits them.
+pub fn columns() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| tcgetwinsize(stdout).ok());
+    size.flatten()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
 }

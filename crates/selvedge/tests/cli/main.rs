@@ -10,4 +10,5 @@ mod questions;
 mod run;
 mod sessions;
 mod stopping;
+mod terminal;
 mod world;

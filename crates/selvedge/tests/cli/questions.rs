@@ -46,7 +46,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         fine
         -- stderr --
         going on with session s_ID
-          answered: yes
+          answered: yes (allowed)
           engineer: run_command touch made
           fine
         done · 2 turns · 3.4k tokens · $0.007 · N s · session s_ID

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::error::{Exit, Result};
 use crate::out;
 use crate::sessions::{self, Listed};
-use crate::text::{ago, table};
+use crate::text::{ago, fit, table};
 use crate::wiring::Store;
 
 #[derive(Args)]
@@ -86,7 +86,7 @@ pub async fn print(store: &Store, listed: &[Listed], form: Form) {
     }
     match form {
         Form::Table { empty } if listed.is_empty() => out::say(empty),
-        Form::Table { .. } => out::line(&table(&rows)),
+        Form::Table { .. } => out::line(&fit(&table(&rows), out::columns())),
         Form::Json => {}
     }
 }

@@ -100,7 +100,11 @@ impl Show {
                 name(tool)
             ),
             What::Asked { question } => format!("  asked: {}", escape(&question.text)),
-            What::Answered { text } => format!("  answered: {}", escape(text)),
+            What::Answered { text, allows } => match allows {
+                None => format!("  answered: {}", escape(text)),
+                Some(true) => format!("  answered: {} (allowed)", escape(text)),
+                Some(false) => format!("  answered: {} (not allowed)", escape(text)),
+            },
             What::Returned { ending } => {
                 format!(
                     "  the other agent ended: {}",
