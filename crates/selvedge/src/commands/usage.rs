@@ -77,8 +77,12 @@ impl Usage {
 async fn spending(store: &Store, session: &StreamId) -> std::result::Result<Spending, LedgerError> {
     let mut spending = Spending::default();
     let all = store.ledger.session_after(session, Position::default());
-    for event in all.await?.0 {
-        spending.apply(&event)?;
+    let all = all.await?.0;
+    // What a fork has copied was paid for once, in the session it comes from.
+    let forked = all.iter().find(|e| &*e.kind == "SessionForked");
+    let forked = forked.map(|event| event.time);
+    for event in all.iter().filter(|e| forked.is_none_or(|t| e.time > t)) {
+        spending.apply(event)?;
     }
     Ok(spending)
 }
