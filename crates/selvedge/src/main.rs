@@ -37,12 +37,10 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::error::{Error, Exit};
 
 fn main() -> ExitCode {
-    let arguments = commands::Arguments::parse();
+    let arguments = commands::Arguments::from_command_line();
     log();
     let mut exit = arguments.perform().unwrap_or_else(|error| {
         out::say(&error.to_string());
