@@ -33,8 +33,6 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Ask questions at the terminal.
     pub can_ask: bool,
-    /// Keep the result off stdout: somebody else shows it.
-    pub quiet_result: bool,
 }
 
 /// What brings a session to life.
@@ -75,7 +73,13 @@ pub async fn session(
                 driver.start(session, None, AGENT, *spec, fence).await?;
             }
             Start::Resume(letters) => {
-                out::say(&format!("going on with session {session}"));
+                let spec = spec_of(store, session).await?;
+                let request = store.ledger.text(&spec.request).await?;
+                out::say(&format!(
+                    "going on with session {session}: {}\n  in {}",
+                    one_line(&request, 80),
+                    escape(&spec.workspace.display().to_string())
+                ));
                 for (stream, letter) in letters {
                     sessions::send(store, &stream, &letter).await?;
                 }
@@ -275,7 +279,7 @@ impl Report<'_> {
         let look = format!("selvedge sessions show {}", self.session);
         let exit = match ending.status {
             Status::Done => {
-                if !self.options.json && !self.options.quiet_result && !self.is_seen(&text) {
+                if !self.options.json && !self.is_seen(&text) {
                     print_result(ending, &text);
                 }
                 self.stats("done");

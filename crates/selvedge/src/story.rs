@@ -134,7 +134,7 @@ pub enum What {
 }
 
 /// A tool and what it is used on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     /// Its name.
     pub name: String,

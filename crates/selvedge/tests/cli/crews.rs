@@ -72,7 +72,8 @@ fn what_a_helper_asks_is_answered_through_the_session() {
             -- stdout --
             The door is painted.
             -- stderr --
-            going on with session s_ID
+            going on with session s_ID: paint
+              in ROOT/work
               answered: yes (allowed)
               painter: run_command touch painted
               Painted.
@@ -107,7 +108,7 @@ fn what_a_helper_asks_is_answered_through_the_session() {
                 painter
                   asked: painter wants to run: touch painted
                   answered: yes (allowed)
-                  ✓ run_command touch painted (N s)
+                  ✓ run_command touch painted
                       [no output]
 
                 painter
