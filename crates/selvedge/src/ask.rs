@@ -41,11 +41,13 @@ impl Desk {
         out::say(&show(ledger, question).await?);
         let lines = self.lines.get_or_insert_with(read_lines);
         loop {
+            self.progress.prompt();
             let line = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => None,
                 line = lines.recv() => line,
             };
+            self.progress.end_prompt(line.is_some());
             let Some(line) = line else { return Ok(None) };
             let answer = chosen(question, line.trim());
             if !answer.is_empty() {
@@ -53,6 +55,12 @@ impl Desk {
             }
             out::say("please type an answer, or press Ctrl-C to answer later");
         }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.progress.end_prompt(false);
     }
 }
 
@@ -68,7 +76,7 @@ async fn show(ledger: &dyn Ledger, question: &Question) -> Result<String, Ledger
     let act = ledger.text(&approval.act).await?;
     let who = question.text.split(" wants ").next().unwrap_or("an agent");
     Ok(format!(
-        "\n{} wants to run:\n{}\nallow it? yes, no, or no and why",
+        "\n{} wants to run:\n{}\nallow it? yes, no, or why not",
         escape(who),
         indented(&escape(&describe_act(&act)), "  ")
     ))

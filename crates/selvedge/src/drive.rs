@@ -33,8 +33,6 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Ask questions at the terminal.
     pub can_ask: bool,
-    /// Keep the result off stdout: somebody else shows it.
-    pub quiet_result: bool,
 }
 
 /// What brings a session to life.
@@ -54,10 +52,11 @@ pub async fn session(
     options: Options,
 ) -> Result<Exit> {
     let is_live = out::is_live() && !options.json;
-    let progress = Arc::new(Progress::new(is_live));
+    let progress = Arc::new(Progress::new(is_live, options.can_ask));
     let toolbox = Arc::new(Toolbox::core());
     let driver = wiring::driver(store, models, toolbox, progress.clone());
-    let interrupt = Interrupt::listen(options.timeout)?;
+    let teller = progress.clone();
+    let interrupt = Interrupt::listen(options.timeout, move |text| teller.say(text))?;
     let seat = Seat::take(
         store.ledger.clone(),
         store.clock.clone(),
@@ -74,7 +73,13 @@ pub async fn session(
                 driver.start(session, None, AGENT, *spec, fence).await?;
             }
             Start::Resume(letters) => {
-                out::say(&format!("going on with session {session}"));
+                let spec = spec_of(store, session).await?;
+                let request = store.ledger.text(&spec.request).await?;
+                out::say(&format!(
+                    "going on with session {session}: {}\n  in {}",
+                    one_line(&request, 80),
+                    escape(&spec.workspace.display().to_string())
+                ));
                 for (stream, letter) in letters {
                     sessions::send(store, &stream, &letter).await?;
                 }
@@ -274,7 +279,7 @@ impl Report<'_> {
         let look = format!("selvedge sessions show {}", self.session);
         let exit = match ending.status {
             Status::Done => {
-                if !self.options.json && !self.options.quiet_result && !self.is_seen(&text) {
+                if !self.options.json && !self.is_seen(&text) {
                     print_result(ending, &text);
                 }
                 self.stats("done");
@@ -301,8 +306,7 @@ impl Report<'_> {
 
     /// Whether the same terminal has just shown the result as the last words.
     fn is_seen(&self, result: &str) -> bool {
-        let is_terminal = out::is_live() && std::io::stdout().is_terminal();
-        is_terminal && self.story.last_words.trim() == result.trim()
+        out::is_one_screen() && self.story.last_words.trim() == result.trim()
     }
 
     fn paused(&self, reasons: &BTreeMap<String, Pause>) -> Exit {

@@ -15,6 +15,8 @@ pub const LOG: &str = "SELVEDGE_LOG";
 pub const SCRIPT: &str = "SELVEDGE_SCRIPT";
 /// The passphrase of the stored keys. At a terminal it is asked for instead.
 pub const PASSPHRASE: &str = "SELVEDGE_PASSPHRASE";
+/// All of the above: those that belong to no configuration key.
+pub const OWN: [&str; 4] = [HOME, LOG, SCRIPT, PASSPHRASE];
 /// What the variable of a configuration key begins with: `SELVEDGE_BUDGET_USD`.
 pub const CONFIG_PREFIX: &str = "SELVEDGE_";
 

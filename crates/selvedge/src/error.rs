@@ -8,7 +8,7 @@ use selvedge_ledger::{LeaseError, LedgerError};
 use selvedge_model::{CatalogueError, CredentialError, ResolveError, ScriptError};
 use selvedge_runtime::DriveError;
 
-use crate::text::{did_you_mean, escape};
+use crate::text::{did_you_mean, escape, one_line};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,15 @@ impl Error {
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
+    }
+
+    /// What happened and why, in a line.
+    pub fn in_a_line(&self) -> String {
+        let line = match &self.cause {
+            Some(cause) => format!("{}: {cause}", self.what),
+            None => self.what.clone(),
+        };
+        one_line(&line, usize::MAX)
     }
 
     /// The same error with another exit code.
@@ -215,7 +224,15 @@ impl From<SetupError> for Error {
 impl From<ResolveError> for Error {
     fn from(error: ResolveError) -> Self {
         let hint = error.hint();
-        Self::new(Exit::NoProvider, error.to_string()).hint(hint)
+        match &error {
+            ResolveError::NoProvider { variables } => {
+                let names: Vec<String> = variables.iter().map(|v| format!("`{v}`")).collect();
+                Self::new(Exit::NoProvider, "no model provider is available")
+                    .cause(format!("none of {} is set", names.join(", ")))
+                    .hint("set one of them, or try `selvedge demo`, which needs no key")
+            }
+            _ => Self::new(Exit::NoProvider, error.to_string()).hint(hint),
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Exit, Result};
-use crate::out;
 
 /// Set when the work must stop, and why.
 #[derive(Clone)]
@@ -21,7 +20,8 @@ pub struct Interrupt {
 impl Interrupt {
     /// Listens for Ctrl-C and SIGTERM, and for the end of the time that was
     /// given. The second signal ends the process without waiting for anything.
-    pub fn listen(timeout: Option<Duration>) -> Result<Self> {
+    /// What is to be said about it goes to `say`.
+    pub fn listen(timeout: Option<Duration>, say: impl Fn(&str) + Send + 'static) -> Result<Self> {
         let cancel = CancellationToken::new();
         let is_late = Arc::new(AtomicBool::new(false));
         let this = Self { cancel, is_late };
@@ -41,9 +41,9 @@ impl Interrupt {
                     std::process::exit(Exit::Interrupted as i32);
                 }
                 if is_signal {
-                    out::say("stopping what is under way; once more to quit at once");
+                    say("stopping what is under way; once more to quit at once");
                 } else {
-                    out::say("the time is over: stopping what is under way");
+                    say("the time is over: stopping what is under way");
                     told.is_late.store(true, Ordering::Relaxed);
                 }
                 told.cancel.cancel();

@@ -40,16 +40,34 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use crate::error::{Error, Exit};
 
 fn main() -> ExitCode {
-    let arguments = commands::Arguments::parse();
+    hide();
+    let arguments = commands::Arguments::from_command_line();
     log();
-    let exit = arguments.perform().unwrap_or_else(|error| {
+    let mut exit = arguments.perform().unwrap_or_else(|error| {
         out::say(&error.to_string());
         error.exit
     });
+    if let Some(why) = out::lost() {
+        let error = Error::failed("not everything could be written to stdout")
+            .cause(why)
+            .hint("send it elsewhere; what was done is on record: `selvedge sessions list`");
+        out::say(&error.to_string());
+        if exit == Exit::Done {
+            exit = error.exit;
+        }
+    }
     ExitCode::from(exit as u8)
+}
+
+/// Keeps the process's memory and environment, and so its keys, from other
+/// processes of the same user, above all from the commands that agents run.
+fn hide() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    // Where the kernel refuses, there is nothing better to be done.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Logs to stderr, if somebody asked for it.

@@ -10,8 +10,9 @@ use selvedge_ledger::StreamId;
 use selvedge_runtime::{EffectId, Watcher};
 
 use crate::env;
+use crate::sessions::status_word;
 use crate::story::{Beat, Story, Tool, What};
-use crate::text::{count, duration, escape, indented, one_line};
+use crate::text::{count, duration, escape, indented, last_words, one_line};
 
 /// Shows a run to the person who waits for it.
 pub struct Progress(Mutex<State>);
@@ -21,38 +22,74 @@ struct State {
     bar: Option<ProgressBar>,
     is_live: bool,
     has_colour: bool,
+    /// Whether questions are asked here, and need not be told.
+    is_asking: bool,
+    /// Whether the cursor stands behind a prompt.
+    is_prompting: bool,
     since: Instant,
     /// What is under way, the latest last.
-    doing: Vec<(StreamId, String)>,
+    doing: Vec<Doing>,
     /// Who is being heard, and the words that have not filled a line. The words
     /// come ahead of the ledger, so this ends with the answer, not with the
     /// beginning of the next.
     heard: BTreeMap<StreamId, String>,
-    spent: String,
+    cost: String,
 }
 
+/// Something that is under way.
+struct Doing {
+    stream: StreamId,
+    agent: String,
+    what: String,
+}
+
+// A line of a narrow terminal, about: longer words are shown from their end.
+const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
 
 impl Progress {
-    /// Live if `is_live`, plain lines otherwise.
-    pub fn new(is_live: bool) -> Self {
+    /// Live if `is_live`, plain lines otherwise. Questions are told unless they
+    /// are asked here.
+    pub fn new(is_live: bool, is_asking: bool) -> Self {
         Self(Mutex::new(State {
             bar: None,
             is_live,
             has_colour: is_live && !env::no_color(),
+            is_asking,
+            is_prompting: false,
             since: Instant::now(),
             doing: Vec::new(),
             heard: BTreeMap::new(),
-            spent: String::new(),
+            cost: String::new(),
         }))
+    }
+
+    /// Says something, above the live line if there is one.
+    pub fn say(&self, text: &str) {
+        self.state().line(text);
+    }
+
+    /// Marks where an answer can be typed.
+    pub fn prompt(&self) {
+        let mut state = self.state();
+        state.is_prompting = true;
+        let mut err = std::io::stderr().lock();
+        let _ = write!(err, "> ").and_then(|()| err.flush());
+    }
+
+    /// Leaves the prompt. What was typed there has ended its line already.
+    pub fn end_prompt(&self, is_typed: bool) {
+        let mut state = self.state();
+        if std::mem::take(&mut state.is_prompting) && !is_typed {
+            let _ = writeln!(std::io::stderr().lock());
+        }
     }
 
     /// Shows a beat, and what was spent so far.
     pub fn show(&self, beat: &Beat, story: &Story) {
         let mut state = self.state();
-        let total = story.spending.total();
-        state.spent = spent(&total);
+        state.cost = cost(&story.spending.total());
         state.beat(beat);
         state.refresh();
     }
@@ -79,6 +116,18 @@ pub fn spent(total: &selvedge_agent::Row) -> String {
         (_, 0) => format!("{tokens} · {}", total.cost),
         (calls, unpriced) if calls == unpriced => format!("{tokens} · price unknown"),
         _ => format!("{tokens} · {} and more (price partly unknown)", total.cost),
+    }
+}
+
+/// The cost alone, for where there is little room; tokens where it is unknown.
+fn cost(total: &selvedge_agent::Row) -> String {
+    match (total.calls, total.unpriced) {
+        (0, _) => String::new(),
+        (_, 0) => format!(" · {}", total.cost),
+        (calls, unpriced) if calls == unpriced => {
+            format!(" · {} tokens", count(total.usage.total()))
+        }
+        _ => format!(" · over {}", total.cost),
     }
 }
 
@@ -145,7 +194,7 @@ impl State {
                 show_tool(tool)
             )),
             What::Asked { question } => {
-                if !self.is_live {
+                if !self.is_asking {
                     let who = match question.approval {
                         Some(_) => String::new(),
                         None => format!("{agent} asks: "),
@@ -153,10 +202,17 @@ impl State {
                     self.line(&format!("  {who}{}", escape(&question.text)));
                 }
             }
-            What::Answered { text } => self.line(&format!("  answered: {}", one_line(text, 200))),
+            What::Answered { text, allows } => {
+                let heard_as = match allows {
+                    None => "",
+                    Some(true) => " (allowed)",
+                    Some(false) => " (not allowed)",
+                };
+                self.line(&format!("  answered: {}{heard_as}", one_line(text, 200)));
+            }
             What::Delegated { to } => self.line(&format!("  {agent} hands work to {to}")),
             What::Returned { ending } => {
-                self.line(&format!("  {agent} gets it back: {:?}", ending.status));
+                self.line(&format!("  {agent} gets it back: {}", status_word(ending.status)));
             }
             What::Paused {
                 reason,
@@ -208,11 +264,18 @@ impl State {
     }
 
     fn begin(&mut self, beat: &Beat, what: String) {
-        self.doing.push((beat.stream.clone(), what));
+        self.doing.push(Doing {
+            stream: beat.stream.clone(),
+            agent: beat.agent.clone(),
+            what,
+        });
     }
 
     fn end(&mut self, beat: &Beat) {
-        let at = self.doing.iter().position(|(s, _)| *s == beat.stream);
+        let at = self
+            .doing
+            .iter()
+            .position(|doing| doing.stream == beat.stream);
         if let Some(at) = at {
             self.doing.remove(at);
         }
@@ -239,6 +302,9 @@ impl State {
     }
 
     fn line(&mut self, text: &str) {
+        if std::mem::take(&mut self.is_prompting) {
+            let _ = writeln!(std::io::stderr().lock());
+        }
         match &self.bar {
             Some(bar) => bar.println(text),
             None => drop(writeln!(std::io::stderr().lock(), "{text}")),
@@ -253,20 +319,17 @@ impl State {
         let bar = self.bar.get_or_insert_with(|| bar(self.since.elapsed()));
         let doing = match self.doing.last() {
             None => "…".to_owned(),
-            Some((stream, what)) => match self.heard.get(stream).map(|words| words.trim()) {
-                None | Some("") => what.clone(),
-                Some(words) => one_line(words, 80),
+            Some(doing) => match self.heard.get(&doing.stream).map(|words| words.trim()) {
+                None | Some("") => doing.what.clone(),
+                Some(words) => format!("{}: {}", doing.agent, last_words(words, WORDS_CHARS)),
             },
         };
         let more = match self.doing.len() {
             0 | 1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
-        let spent = match self.spent.as_str() {
-            "" => String::new(),
-            spent => format!(" · {spent}"),
-        };
-        bar.set_message(format!("{doing}{more}{spent}"));
+        // The cost first: what is last is cut off where the terminal is narrow.
+        bar.set_message(format!("{} · {doing}{more}", self.cost));
     }
 
     fn bold(&self, text: &str) -> String {
@@ -302,7 +365,7 @@ fn show_tool(tool: &Tool) -> String {
 fn bar(elapsed: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let bar = bar.with_elapsed(elapsed);
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    let style = ProgressStyle::with_template("{spinner} {elapsed}{wide_msg}");
     bar.set_style(style.expect("the template is well-formed"));
     bar.enable_steady_tick(Duration::from_millis(120));
     bar

@@ -7,7 +7,7 @@ use selvedge_runtime::{
 };
 
 use crate::error::{Error, Result};
-use crate::text::{nearest, one_line};
+use crate::text::nearest;
 use crate::wiring::Store;
 
 /// Who a letter from the command line is from.
@@ -114,14 +114,14 @@ impl Listed {
         }
     }
 
-    /// The request in a line.
+    /// The request, or what is known instead.
     pub async fn request(&self, store: &Store) -> String {
         let text = match (&self.spec, &self.state) {
             (Some(spec), _) => store.ledger.text(&spec.request).await.ok(),
             (None, SessionState::Damaged { what }) => Some(what.as_str().into()),
             _ => None,
         };
-        one_line(&text.unwrap_or_default(), 60)
+        text.unwrap_or_default().to_string()
     }
 }
 

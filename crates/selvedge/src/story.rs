@@ -82,6 +82,8 @@ pub enum What {
     Answered {
         /// The answer.
         text: Arc<str>,
+        /// Of an approval: whether the answer allows it.
+        allows: Option<bool>,
     },
     /// Another agent takes over a part.
     Delegated {
@@ -132,7 +134,7 @@ pub enum What {
 }
 
 /// A tool and what it is used on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     /// Its name.
     pub name: String,
@@ -266,8 +268,9 @@ impl Story {
                 let answered: QuestionAnswered = event.decode()?;
                 let text = ledger.text(&answered.answer).await?;
                 let approval = agent.approvals.remove(&answered.effect).flatten();
-                self.is_denied |= approval.is_some() && !is_yes(&text);
-                What::Answered { text }
+                let allows = approval.map(|_| is_yes(&text));
+                self.is_denied |= allows == Some(false);
+                What::Answered { text, allows }
             }
             "ChildStarted" => {
                 let child: ChildStarted = event.decode()?;

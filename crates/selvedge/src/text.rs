@@ -33,6 +33,32 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// One line of the last `chars_max` characters, for words that are still coming.
+pub fn last_words(text: &str, chars_max: usize) -> String {
+    let line = one_line(text, usize::MAX);
+    let chars = line.chars().count();
+    if chars <= chars_max {
+        return line;
+    }
+    let kept: String = line.chars().skip(chars - chars_max + 1).collect();
+    format!("…{}", kept.trim_start())
+}
+
+/// The text with every line cut to `columns`, if there is such a limit.
+pub fn fit(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else {
+        return text.to_owned();
+    };
+    let cut = |line: &str| match line.chars().count() > columns {
+        true => {
+            let kept: String = line.chars().take(columns.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end_matches([' ', '…']))
+        }
+        false => line.to_owned(),
+    };
+    text.lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
 /// Every line with `indent` before it, empty ones left empty.
 pub fn indented(text: &str, indent: &str) -> String {
     let lines = text.lines().map(|line| match line {
@@ -140,6 +166,14 @@ mod tests {
     fn a_long_text_becomes_one_short_line() {
         assert_eq!(one_line("a\n  b   c", 20), "a b c");
         assert_eq!(one_line("abcdefghij", 5), "abcd…");
+        assert_eq!(last_words("abcdefghij", 5), "…ghij");
+        assert_eq!(last_words("a\nb", 5), "a b");
+    }
+
+    #[test]
+    fn a_table_fits_into_its_terminal() {
+        assert_eq!(fit("ID  REQUEST\n1   do it", Some(8)), "ID  REQ…\n1   do…");
+        assert_eq!(fit("ID  REQUEST", None), "ID  REQUEST");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::sessions::{self, OpenQuestion};
 use crate::wiring::Store;
 
 #[derive(Args)]
+#[command(override_usage = "selvedge answer [OPTIONS] [ID] <TEXT>")]
 pub struct Answer {
-    /// The session, if more than one waits, and the answer.
+    /// The session, which may be left out if only one waits, and the answer.
     #[arg(value_names = ["ID", "TEXT"], num_args = 1..=2, required = true)]
     words: Vec<String>,
     /// Which question, if the session asks more than one, such as `t3.0`.
@@ -76,11 +77,13 @@ impl Answer {
         }
         match open.len() {
             1 => Ok(open.remove(0)),
-            0 => Err(
-                Error::usage(format!("session `{session}` asks no such question")).hint(format!(
-                    "see what it does with `selvedge sessions show {session}`"
-                )),
-            ),
+            0 => Err(Error::usage(match &self.question {
+                Some(name) => format!("session `{session}` asks no question `{name}`"),
+                None => format!("session `{session}` asks nothing"),
+            })
+            .hint(format!(
+                "see what it does with `selvedge sessions show {session}`"
+            ))),
             _ => {
                 let asked: Vec<String> = open
                     .iter()

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use selvedge_agent::Crew;
+use selvedge_model::ResolveError;
 use serde_json::json;
 
 use super::run;
 use crate::config::{Config, Origin, Settings};
-use crate::error::{Exit, Result};
+use crate::error::{Error, Exit, Result};
 use crate::out;
 use crate::paths::Paths;
 use crate::text::table;
@@ -94,8 +96,18 @@ impl Show {
 
 fn check(place: &Place) -> Result {
     let config = place.load()?;
-    Models::known(&config, None)?;
+    let models = Models::known(&config, None)?;
     let workspace = run::workspace(place.directory.as_deref())?;
+    let settings = config.settings();
+    if let Some(crew) = &settings.crew {
+        Crew::find(crew, &Paths::find()?.crews(&workspace))?;
+    }
+    match settings.model.as_deref().map(|model| models.resolve(model)) {
+        // A key that is not set is no fault of a file.
+        Some(Err(ResolveError::NoProvider { .. } | ResolveError::NotAvailable { .. })) => {}
+        Some(Err(error)) => return Err(Error::from(error).exit(Exit::Usage)),
+        None | Some(Ok(_)) => {}
+    }
     let files = Config::files(&Paths::find()?, &workspace);
     let read = files.iter().filter(|file| file.exists()).count();
     let s = if read == 1 { "" } else { "s" };

@@ -53,6 +53,7 @@ impl Demo {
             );
         }
         let paths = Paths::find()?;
+        paths.make_data()?;
         let workspace = make_repository()?;
         out::say(&format!(
             "The model's words in this demo are recorded. Everything else is real: the files,\n\
@@ -82,7 +83,6 @@ impl Demo {
         };
         let options = Options {
             json: self.json,
-            quiet_result: true,
             ..Options::default()
         };
         let (session, exit) = run::begin(paths, &config, Some(script), plan, options).await?;

@@ -62,7 +62,7 @@ fn data(paths: &Paths) -> Finding {
     let folder = paths.data().display();
     let hint = format!("make it writable, or set `{}`", env::HOME);
     if let Err(error) = paths.make_data() {
-        return Finding::Fail(error.to_string().replace('\n', ";"), hint);
+        return Finding::Fail(error.in_a_line(), hint);
     }
     match tempfile::NamedTempFile::new_in(paths.data()) {
         Ok(_) => Finding::Ok(format!("{folder} can be written")),
@@ -72,19 +72,16 @@ fn data(paths: &Paths) -> Finding {
 
 async fn ledger(paths: &Paths) -> Finding {
     let path = paths.ledger().display().to_string();
-    let hint = "restore a backup of the file, or move it away to begin anew; \
-                `selvedge audit verify` looks at every event";
-    let fail = |error: String| {
-        let text = error.trim_start_matches("error: ").replace('\n', ";");
-        Finding::Fail(text, hint.into())
-    };
+    let hint = "make the file readable and writable, restore a backup of it, or move it away to \
+                begin anew; `selvedge audit verify` looks at every event";
+    let fail = |text: String| Finding::Fail(text, hint.into());
     let store = match Store::open_at(paths.clone()) {
         Ok(store) => store,
-        Err(error) => return fail(error.to_string()),
+        Err(error) => return fail(error.in_a_line()),
     };
     let all = match sessions::all(&store).await {
         Ok(all) => all,
-        Err(error) => return fail(error.to_string()),
+        Err(error) => return fail(error.in_a_line()),
     };
     // A large ledger is not read from end to end for a check-up.
     let is_small = std::fs::metadata(paths.ledger()).is_ok_and(|m| m.len() <= WHOLE_BYTES_MAX);
@@ -126,24 +123,21 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
     let config = match loaded {
         Ok(config) => config,
         Err(error) => {
-            let text = error.to_string().replace('\n', ";");
-            let text = text.trim_start_matches("error: ").to_owned();
             let hint = "`selvedge config check` says more".into();
-            return vec![("config", Finding::Fail(text, hint))];
+            return vec![("config", Finding::Fail(error.in_a_line(), hint))];
         }
     };
     let mut findings = vec![("config", Finding::Ok("it is valid".into()))];
     findings.extend(config.warnings().iter().map(|warning| {
-        let hint = "move the value into your own configuration".into();
+        let hint = "`selvedge config show` says what holds instead".into();
         ("config", Finding::Warn(warning.clone(), hint))
     }));
     let models = match Models::known(&config, None) {
         Ok(models) => models,
         Err(error) => {
-            let text = error.to_string().replace('\n', ";");
             findings.push((
                 "models",
-                Finding::Fail(text, "correct `[catalogue]`".into()),
+                Finding::Fail(error.in_a_line(), "correct `[catalogue]`".into()),
             ));
             return findings;
         }

@@ -16,10 +16,12 @@ mod usage;
 
 use std::future::Future;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::error::{Error, Exit, Result};
 use crate::out;
+use crate::text::one_line;
 
 /// A durable runtime for AI agents: work that does not unravel.
 ///
@@ -30,6 +32,12 @@ use crate::out;
 #[command(after_help = "\
 To see it work, without a key or a network:
   selvedge demo
+
+Variables:
+  SELVEDGE_HOME     where data and configuration are kept, instead of the XDG folders
+  SELVEDGE_SCRIPT   a script to answer from, as `--script`
+  SELVEDGE_LOG      what to log to stderr, such as `info`
+  SELVEDGE_CREW and so on set a configuration key; `selvedge config show` lists them
 
 Exit codes:
   0 done   1 failed   2 wrong usage or configuration   3 waiting for a human
@@ -55,7 +63,7 @@ Selvedge runs AI agents whose work does not unravel: kill it at any moment, and 
 #[derive(Subcommand)]
 enum Command {
     /// Do a piece of work.
-    #[command(alias = "exec")]
+    #[command(visible_alias = "exec")]
     Run(run::Run),
     /// Go on with a session that rests or was killed.
     Resume(resume::Resume),
@@ -88,6 +96,24 @@ enum Command {
 }
 
 impl Arguments {
+    /// What was typed. Wrong usage ends the process, and so does `--help`.
+    pub fn from_command_line() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            // Several words in the place of a command are a request.
+            let command = error.get(ContextKind::InvalidSubcommand);
+            if let Some(ContextValue::String(words)) = command
+                && words.contains(char::is_whitespace)
+            {
+                let words = one_line(words, 60);
+                let error = Error::usage(format!("there is no command `{words}`"))
+                    .hint(format!("a request is run: `selvedge run \"{words}\"`"));
+                out::say(&error.to_string());
+                std::process::exit(error.exit as i32);
+            }
+            error.exit()
+        })
+    }
+
     /// Does what was asked for.
     pub fn perform(self) -> Result {
         let Some(command) = self.command else {

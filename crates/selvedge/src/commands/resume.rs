@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use selvedge_ledger::StreamId;
-use selvedge_runtime::{Book, SessionState, Signal};
+use selvedge_runtime::{Book, Ending, SessionState, Signal, Status};
 
 use crate::config::{Config, Dollars};
 use crate::drive::{self, Options, Start};
@@ -30,7 +30,7 @@ pub struct Resume {
     #[arg(long)]
     json: bool,
     /// Raise the session's budget to this many US dollars.
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
     /// Stop after this long, such as `90s` or `5m`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -48,7 +48,6 @@ impl Resume {
             json: self.json,
             timeout: self.timeout,
             can_ask: out::can_ask(),
-            quiet_result: false,
         };
         let budget = self.budget.map(|budget| budget.0);
         resume(&store, &session, budget, self.script, options).await
@@ -58,8 +57,20 @@ impl Resume {
         if let Some(text) = &self.session {
             return sessions::find(store, text).await;
         }
-        let mut candidates = sessions::unfinished(store).await?;
-        candidates.retain(can_be_resumed);
+        let unfinished = sessions::unfinished(store).await?;
+        let (mut candidates, others): (Vec<_>, Vec<_>) =
+            unfinished.into_iter().partition(can_be_resumed);
+        let active = others.iter().find_map(|listed| match listed.state {
+            SessionState::Active { pid } => Some((&listed.info.id, pid)),
+            _ => None,
+        });
+        if let (true, Some((id, pid))) = (candidates.is_empty(), active) {
+            return Err(Error::usage("there is no session to be resumed")
+                .cause(format!("`{id}` is being driven already, by process {pid}"))
+                .hint(format!(
+                    "speak to it with `selvedge sessions steer {id} \"…\"`"
+                )));
+        }
         if self.last {
             candidates.truncate(1);
         }
@@ -85,15 +96,7 @@ pub async fn resume(
     let spec = drive::spec_of(store, session).await?;
     let books = sessions::books(&*store.ledger, session).await?;
     if let Some(ending) = books.first().and_then(|(_, book)| book.ended.clone()) {
-        let text = store.ledger.text(&ending.result).await?;
-        out::say(&format!(
-            "session {session} has ended: {}",
-            sessions::status_word(ending.status)
-        ));
-        if !options.json {
-            out::line(&escape(text.trim_end()));
-        }
-        return Ok(Exit::Done);
+        return ended(store, session, &ending, options).await;
     }
     if !spec.workspace.is_dir() {
         return Err(Error::failed(format!(
@@ -121,6 +124,26 @@ pub async fn resume(
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
     drive::session(store, models, session, Start::Resume(letters), options).await
+}
+
+/// Says again how a session ended. The exit code does, too: a script that goes
+/// on after `resume` must not take an old failure for a success.
+async fn ended(store: &Store, session: &StreamId, ending: &Ending, options: Options) -> Result {
+    let text = store.ledger.text(&ending.result).await?;
+    let word = sessions::status_word(ending.status);
+    if ending.status == Status::Done {
+        out::say(&format!("session {session} has ended: {word}"));
+        if !options.json {
+            out::line(&escape(text.trim_end()));
+        }
+        return Ok(Exit::Done);
+    }
+    out::say(&format!(
+        "session {session} has ended: {word}: {}\n  \
+         go on from an earlier point: selvedge sessions fork {session}",
+        escape(text.trim_end())
+    ));
+    Ok(Exit::Failed)
 }
 
 /// The script of a session whose model is scripted: the one that is named, else

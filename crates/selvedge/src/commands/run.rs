@@ -19,12 +19,14 @@ use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
 use crate::out;
 use crate::paths::Paths;
+use crate::text::one_line;
 use crate::wiring::{Models, Script, Store};
 
 #[derive(Args)]
 pub struct Run {
     /// What is to be done; `-`, or nothing with a pipe, reads it from stdin.
-    request: Option<String>,
+    #[arg(num_args = 0..)]
+    request: Vec<String>,
     /// The crew that does it.
     #[arg(long, value_name = "CREW")]
     crew: Option<String>,
@@ -38,7 +40,7 @@ pub struct Run {
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
     /// What it may cost, in US dollars.
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
     /// What happens before a command runs.
     #[arg(long, value_name = "HOW")]
@@ -86,22 +88,25 @@ impl Run {
             json: self.json,
             timeout: self.timeout,
             can_ask: out::can_ask(),
-            quiet_result: false,
         };
         let (_, exit) = begin(paths, &config, script, plan, options).await?;
         Ok(exit)
     }
 
     fn request(&self) -> Result<String> {
-        let from_stdin = match self.request.as_deref() {
-            Some("-") => true,
-            Some(_) => false,
-            None => !std::io::stdin().is_terminal(),
-        };
-        let request = match (&self.request, from_stdin) {
-            (Some(request), false) => request.clone(),
-            (_, true) => read_stdin()?,
-            (None, false) => String::new(),
+        let request = match self.request.as_slice() {
+            [] if std::io::stdin().is_terminal() => String::new(),
+            [] => read_stdin()?,
+            [one] if one == "-" => read_stdin()?,
+            [one] => one.clone(),
+            words => {
+                return Err(Error::usage("the request is more than one argument")
+                    .cause("a request is one text, so that none of its words is taken for a flag")
+                    .hint(format!(
+                        "put it into quotes: `selvedge run \"{}\"`",
+                        one_line(&words.join(" "), 60)
+                    )));
+            }
         };
         match request.trim() {
             "" => Err(Error::usage("there is no request")

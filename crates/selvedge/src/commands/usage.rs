@@ -108,8 +108,12 @@ impl Usage {
         let mut spending = Spending::default();
         let mut charges = Vec::new();
         let all = store.ledger.session_after(session, Position::default());
-        for event in all.await?.0 {
-            charges.extend(spending.charge(&event)?);
+        let all = all.await?.0;
+        // What a fork has copied was paid for once, in the session it comes from.
+        let forked = all.iter().find(|e| &*e.kind == "SessionForked");
+        let forked = forked.map(|event| event.time);
+        for event in all.iter().filter(|e| forked.is_none_or(|t| e.time > t)) {
+            charges.extend(spending.charge(event)?);
         }
         let is_meant = |agent: &str, model: &str, time: Time| {
             self.agent.as_deref().is_none_or(|wanted| wanted == agent)

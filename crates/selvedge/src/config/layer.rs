@@ -10,6 +10,7 @@ use super::file;
 use super::settings::Settings;
 use crate::env;
 use crate::error::{Error, Result};
+use crate::text::nearest;
 
 /// A configuration key.
 pub struct Key {
@@ -162,6 +163,21 @@ impl Layer {
             values,
             catalogue: toml::Table::new(),
         })
+    }
+
+    /// The `SELVEDGE_*` variables that set nothing, with what was probably meant.
+    pub(super) fn unknown_variables() -> Vec<String> {
+        let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
+        known.extend(env::OWN.map(str::to_owned));
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let unknown = set.filter(|name| name.starts_with(env::CONFIG_PREFIX));
+        let unknown = unknown.filter(|name| !known.contains(&name.as_str()));
+        let warning = |name: String| match nearest(&name, &known) {
+            Some(meant) => format!("the variable `{name}` sets nothing; did you mean `{meant}`?"),
+            None => format!("the variable `{name}` sets nothing"),
+        };
+        unknown.map(warning).collect()
     }
 
     /// Leaves out what would make a run less safe than the defaults, and says so.

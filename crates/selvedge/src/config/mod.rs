@@ -44,6 +44,7 @@ impl Config {
             config.lay(layer);
         }
         config.lay(Layer::environment()?);
+        config.warnings.extend(Layer::unknown_variables());
         Ok(config)
     }
 
@@ -93,7 +94,7 @@ impl Config {
         &self.catalogue
     }
 
-    /// What was left out, and why.
+    /// What was left out or sets nothing, and why.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

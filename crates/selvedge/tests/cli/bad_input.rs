@@ -25,8 +25,9 @@ fn without_a_key_the_variables_are_named() {
     world.selvedge(&["run", "do it"]).check(expect![[r#"
         exit 6
         -- stderr --
-        error: no model provider is available: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
-          hint: set one of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST`, or try `selvedge demo`, which needs no key
+        error: no model provider is available
+          cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
+          hint: set one of them, or try `selvedge demo`, which needs no key
     "#]]);
 }
 
@@ -80,6 +81,35 @@ fn an_empty_request_is_refused() {
           hint: say what is to be done: `selvedge run "fix the failing test"`
     "#]]);
     assert_eq!(world.run("- text: fine", &["-"]).code, 2);
+}
+
+#[test]
+fn a_request_without_quotes_or_without_run_is_answered_with_the_command() {
+    let world = World::new();
+    world
+        .run("- text: fine", &["fix", "the", "test"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the request is more than one argument
+              cause: a request is one text, so that none of its words is taken for a flag
+              hint: put it into quotes: `selvedge run "fix the test"`
+        "#]]);
+    world.selvedge(&["fix the test"]).check(expect![[r#"
+        exit 2
+        -- stderr --
+        error: there is no command `fix the test`
+          hint: a request is run: `selvedge run "fix the test"`
+    "#]]);
+}
+
+#[test]
+fn a_negative_budget_is_called_what_it_is() {
+    let world = World::new();
+    let output = world.run("- text: fine", &["--budget", "-1", "do it"]);
+    assert_eq!(output.code, 2);
+    let cause = "`-1` is not an amount of dollars";
+    assert!(output.stderr.contains(cause), "{}", output.stderr);
 }
 
 #[test]
@@ -168,7 +198,15 @@ fn a_ledger_that_is_garbage_is_left_as_it_is() {
     assert_eq!(world.selvedge(&["audit", "verify"]).code, 7);
     let doctor = world.selvedge(&["doctor"]);
     assert_eq!(doctor.code, 1);
-    assert!(doctor.stdout.contains("FAIL  ledger"), "{}", doctor.stdout);
+    let ledger = doctor
+        .stdout
+        .lines()
+        .find(|line| line.contains("FAIL  ledger"));
+    let ledger = ledger.expect("the ledger is found wanting");
+    assert!(
+        ledger.ends_with("cannot be opened: file is not a database"),
+        "{ledger}"
+    );
 }
 
 #[test]

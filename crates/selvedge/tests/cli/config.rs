@@ -177,3 +177,39 @@ fn doctor_names_keys_and_never_their_values() {
     assert!(output.stdout.contains("anthropic"), "{}", output.stdout);
     assert!(!output.stdout.contains("secret") && !output.stderr.contains("secret"));
 }
+
+#[test]
+fn a_check_finds_names_that_lead_nowhere() {
+    let world = World::new();
+    world.write("home/config/config.toml", "crew = \"sola\"\n");
+    world.selvedge(&["config", "check"]).check(expect![[r#"
+        exit 2
+        -- stderr --
+        error: there is no crew `sola`
+          cause: the crews are: solo
+          hint: did you mean `solo`?
+    "#]]);
+    world.write("home/config/config.toml", "model = \"antropic/x\"\n");
+    let mut check = world.command(&["config", "check"]);
+    let output = world.output(check.env("ANTHROPIC_API_KEY", "not-a-key"));
+    assert_eq!(output.code, 2, "{}", output.stderr);
+    assert!(
+        output.stderr.contains("there is no provider `antropic`"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn a_variable_that_sets_nothing_is_answered_with_the_nearest() {
+    let world = World::new();
+    let mut check = world.command(&["config", "check"]);
+    world
+        .output(check.env("SELVEDGE_MODLE", "high"))
+        .check(expect![[r#"
+            exit 0
+            -- stderr --
+            warning: the variable `SELVEDGE_MODLE` sets nothing; did you mean `SELVEDGE_MODEL`?
+            the configuration is valid (0 files)
+        "#]]);
+}

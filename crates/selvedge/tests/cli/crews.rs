@@ -72,11 +72,12 @@ fn what_a_helper_asks_is_answered_through_the_session() {
             -- stdout --
             The door is painted.
             -- stderr --
-            going on with session s_ID
-              answered: yes
+            going on with session s_ID: paint
+              in ROOT/work
+              answered: yes (allowed)
               painter: run_command touch painted
               Painted.
-              lead gets it back: Done
+              lead gets it back: done
               The door is painted.
             done · 5 turns · 550 tokens · $0.0015 · N s · session s_ID
         "#]]);
@@ -97,22 +98,22 @@ fn what_a_helper_asks_is_answered_through_the_session() {
               paint
 
             lead
-    
+
                 painter on scripted/pair: paint the door
-    
+
                 painter
                   asked: which colour?
                   answered: blue
-    
+
                 painter
                   asked: painter wants to run: touch painted
-                  answered: yes
-                  ✓ run_command touch painted (N s)
+                  answered: yes (allowed)
+                  ✓ run_command touch painted
                       [no output]
-    
+
                 painter
                   Painted.
-    
+
                 done
                   Painted.
               the other agent ended: done

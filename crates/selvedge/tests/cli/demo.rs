@@ -15,6 +15,11 @@ fn the_demo_fixes_the_bug_and_shows_it() {
         text.contains("The model's words in this demo are recorded"),
         "{text}"
     );
+    assert!(
+        first.stdout.contains("All three tests pass."),
+        "{}",
+        first.stdout
+    );
     assert!(text.contains("+tr '[:upper:]' '[:lower:]' |"), "{text}");
     assert!(text.contains("ok    case is ignored"), "{text}");
     assert!(text.contains("selvedge sessions show s_"), "{text}");

@@ -1,5 +1,7 @@
 //! `--json`: the same lines, now and later.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::world::World;
@@ -52,4 +54,40 @@ fn the_lines_of_run_and_resume_together_are_the_lines_of_the_session() {
     let both: Vec<&str> = both.into_iter().filter(letter).collect();
     let all: Vec<&str> = later.stdout.lines().filter(letter).collect();
     assert_eq!(both, all);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_no_success() {
+    let world = World::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let Ok(stdout) = full() else { return };
+    let mut run = world.run_command("- text: fine", &["--json", "do it"]);
+    let run = run.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+    let run = run.wait_with_output().unwrap();
+    let stderr = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("error: not everything could be written to stdout"),
+        "{stderr}"
+    );
+    // The work itself went on to its end.
+    assert!(stderr.contains("done · 1 turn"), "{stderr}");
+    assert_eq!(world.kinds().last().unwrap(), "RunFinished");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_stops_nothing() {
+    let world = World::new();
+    let mut run = world.run_command(
+        "- calls: [{list_files: {path: .}}]\n- text: fine",
+        &["--json", "do it"],
+    );
+    let mut run = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(run.stdout.take());
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+    assert_eq!(world.kinds().last().unwrap(), "RunFinished");
 }

@@ -11,4 +11,5 @@ mod questions;
 mod run;
 mod sessions;
 mod stopping;
+mod terminal;
 mod world;

@@ -45,8 +45,9 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         -- stdout --
         fine
         -- stderr --
-        going on with session s_ID
-          answered: yes
+        going on with session s_ID: do it
+          in ROOT/work
+          answered: yes (allowed)
           engineer: run_command touch made
           fine
         done · 2 turns · 3.4k tokens · $0.007 · N s · session s_ID
@@ -89,7 +90,8 @@ fn a_question_is_answered_and_the_answer_is_in_the_transcript() {
             -- stdout --
             It is blue then.
             -- stderr --
-            going on with session s_ID
+            going on with session s_ID: paint
+              in ROOT/work
               answered: blue
               It is blue then.
             done · 2 turns · 3.4k tokens · $0.007 · N s · session s_ID
@@ -148,4 +150,19 @@ fn with_several_that_wait_one_must_be_named() {
     );
     let output = world.selvedge(&["resume"]);
     assert_eq!(output.code, 2, "{}", output.stderr);
+}
+
+#[test]
+fn a_session_that_asks_nothing_is_not_answered() {
+    let world = World::new();
+    assert_eq!(world.run("- text: fine", &["do it"]).code, 0);
+    let session = world.session();
+    world
+        .selvedge(&["answer", &session, "yes"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: session `s_ID` asks nothing
+              hint: see what it does with `selvedge sessions show s_ID`
+        "#]]);
 }

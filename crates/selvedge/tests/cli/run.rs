@@ -115,7 +115,8 @@ fn an_exhausted_budget_pauses_and_a_higher_one_goes_on() {
         .check(expect![[r#"
             exit 4
             -- stderr --
-            going on with session s_ID
+            going on with session s_ID: do it
+              in ROOT/work
               paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0902
             paused: budget · 1 turn · 50.0k tokens · $0.1001 · N s · session s_ID
               go on: selvedge resume s_ID --budget USD

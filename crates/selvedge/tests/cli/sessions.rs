@@ -177,3 +177,35 @@ fn usage_adds_up_and_an_unknown_price_is_not_zero() {
         output.stdout
     );
 }
+
+#[test]
+fn what_a_fork_copied_is_not_paid_for_twice() {
+    let world = World::new();
+    let turns = "- calls: [{list_files: {path: .}}]\n- text: fine";
+    assert_eq!(world.run(turns, &["do it"]).code, 0);
+    let origin = world.session();
+    let fork = world.selvedge(&["sessions", "fork", &origin]);
+    let fork = fork.stdout.trim();
+    assert_eq!(world.selvedge(&["resume", fork]).code, 0);
+    let usage = world.selvedge(&["usage", "--json"]);
+    let mut calls = std::collections::BTreeMap::new();
+    for line in usage.stdout.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        calls.insert(
+            row["session"].as_str().unwrap().to_owned(),
+            row["calls"].clone(),
+        );
+    }
+    assert_eq!(calls[&origin], 2);
+    assert_eq!(calls[fork], 1, "the call before the fork was the origin's");
+}
+
+#[test]
+fn a_list_for_programs_has_the_whole_request() {
+    let world = World::new();
+    let request = "words ".repeat(40) + "\nand a second line";
+    assert_eq!(world.run("- text: fine", &[&request]).code, 0);
+    let list = world.selvedge(&["sessions", "list", "--json"]);
+    let session: serde_json::Value = serde_json::from_str(list.stdout.trim()).unwrap();
+    assert_eq!(session["request"], request);
+}

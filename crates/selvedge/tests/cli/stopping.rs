@@ -123,8 +123,14 @@ fn a_session_that_is_being_driven_is_not_driven_twice() {
         "{}",
         output.stderr
     );
+    let last = world.selvedge(&["resume", "--last"]);
+    assert_eq!(last.code, 2);
+    let cause = format!("cause: `{session}` is being driven already, by process ");
+    assert!(last.stderr.contains(&cause), "{}", last.stderr);
     let ps = world.selvedge(&["ps"]);
     assert!(ps.stdout.contains("active (pid "), "{}", ps.stdout);
+    let show = world.selvedge(&["sessions", "show", &session]);
+    assert!(show.stdout.contains(" is under way\n"), "{}", show.stdout);
     running.signal(Signal::INT);
     assert_eq!(running.end(), 130);
 }
@@ -190,7 +196,7 @@ fn a_session_that_nobody_drives_is_cancelled_at_once() {
     let output = world.selvedge(&["sessions", "cancel", &session]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let output = world.selvedge(&["resume", &session]);
-    assert_eq!(output.code, 0);
+    assert_eq!(output.code, 1, "an old failure is no success");
     assert!(
         output.stderr.contains("has ended: cancelled"),
         "{}",

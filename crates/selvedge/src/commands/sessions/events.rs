@@ -32,7 +32,7 @@ impl Events {
             let below = event.stream.as_str().trim_start_matches(session.as_str());
             let stream = if below.is_empty() { "." } else { below };
             out::line(&format!(
-                "{:>4}  {}  {stream}  {}  {}",
+                "{:>4}  {}  {stream}  {:<17}  {}",
                 event.seq,
                 moment(event.time),
                 event.kind,

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::error::{Exit, Result};
 use crate::out;
 use crate::sessions::{self, Listed};
-use crate::text::{ago, table};
+use crate::text::{ago, fit, one_line, table};
 use crate::wiring::Store;
 
 #[derive(Args)]
@@ -80,13 +80,13 @@ pub async fn print(store: &Store, listed: &[Listed], form: Form) {
                 session.state_word(),
                 crew.unwrap_or_else(|| "?".into()),
                 ago(now, session.info.updated),
-                request,
+                one_line(&request, 60),
             ]),
         }
     }
     match form {
         Form::Table { empty } if listed.is_empty() => out::say(empty),
-        Form::Table { .. } => out::line(&table(&rows)),
+        Form::Table { .. } => out::line(&fit(&table(&rows), out::columns())),
         Form::Json => {}
     }
 }

@@ -33,13 +33,14 @@ impl Show {
             return Err(LedgerError::NoStream { stream: session }.into());
         };
         let listed = Listed::look(&store, info).await?;
-        if let SessionState::Damaged { what } = &listed.state {
-            out::warn(&format!("this session is damaged: {}", escape(what)));
-        }
         let mut story = Story::default();
         let mut beats = Vec::new();
         let all = store.ledger.session_after(&session, Position::default());
-        for event in all.await?.0 {
+        let all = all.await?.0;
+        if let SessionState::Damaged { what } = &listed.state {
+            out::warn(&format!("this session is damaged: {}", escape(what)));
+        }
+        for event in all {
             // A damaged event is not told; the others are.
             beats.extend(story.tell(&*store.ledger, &event).await.unwrap_or_default());
         }
@@ -49,11 +50,21 @@ impl Show {
                 out::line(&text);
             }
         }
+        for tool in under_way(&beats) {
+            let how = match listed.state {
+                SessionState::Active { .. } => "is under way",
+                _ => "was under way when its process ended",
+            };
+            out::line(&format!("  … {} {how}", name(tool)));
+        }
         let open = match listed.state {
             SessionState::Damaged { .. } => Vec::new(),
             _ => sessions::open_questions(&*store.ledger, &session).await?,
         };
-        out::line(&ending(&listed, &open));
+        let ending = ending(&listed, &open);
+        if !ending.is_empty() {
+            out::line(&format!("\n{ending}"));
+        }
         Ok(match listed.state {
             SessionState::Damaged { .. } => Exit::Unverified,
             _ => Exit::Done,
@@ -83,14 +94,16 @@ impl Show {
                 millis,
             } => {
                 let mark = if *is_error { "✗" } else { "✓" };
-                let probed = if *is_probed {
-                    ", found done after a restart"
-                } else {
-                    ""
+                let probed = match is_probed {
+                    true => " (found done after a restart)",
+                    false => "",
                 };
-                let took = duration(*millis);
+                let took = match millis {
+                    0..500 => String::new(),
+                    millis => format!(" ({})", duration(*millis)),
+                };
                 format!(
-                    "  {mark} {} ({took}{probed})\n{}",
+                    "  {mark} {}{took}{probed}\n{}",
                     name(tool),
                     indented(&self.cut(text), "      ")
                 )
@@ -100,7 +113,11 @@ impl Show {
                 name(tool)
             ),
             What::Asked { question } => format!("  asked: {}", escape(&question.text)),
-            What::Answered { text } => format!("  answered: {}", escape(text)),
+            What::Answered { text, allows } => match allows {
+                None => format!("  answered: {}", escape(text)),
+                Some(true) => format!("  answered: {} (allowed)", escape(text)),
+                Some(false) => format!("  answered: {} (not allowed)", escape(text)),
+            },
             What::Returned { ending } => {
                 format!(
                     "  the other agent ended: {}",
@@ -133,6 +150,22 @@ impl Show {
         let shown: Vec<&str> = safe.lines().take(LINES_SHOWN).collect();
         format!("{}\n… {} more lines", shown.join("\n"), lines - LINES_SHOWN)
     }
+}
+
+/// The tools whose end is not on record.
+fn under_way(beats: &[Beat]) -> Vec<&Tool> {
+    let mut open: Vec<(&StreamId, &Tool)> = Vec::new();
+    for beat in beats {
+        match &beat.what {
+            What::Using { tool } => open.push((&beat.stream, tool)),
+            What::Used { tool, .. } | What::InDoubt { tool } => {
+                let at = open.iter().position(|o| *o == (&beat.stream, tool));
+                at.map(|at| open.remove(at));
+            }
+            _ => {}
+        }
+    }
+    open.into_iter().map(|(_, tool)| tool).collect()
 }
 
 fn name(tool: &Tool) -> String {

@@ -1,0 +1,206 @@
+//! A person at a terminal: the live line, and questions answered where they are asked.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::world::{World, until};
+
+const APPROVAL: &str = "\
+- text: I want to run something.
+  calls: [{run_command: {command: touch made}}]
+- text: fine";
+
+/// A command with a terminal of its own, and what it has written there.
+struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn start(mut command: Command, columns: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&master, size).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let end = || -> OwnedFd {
+            rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap()
+        };
+        let child = command
+            .stdin(Stdio::from(end()))
+            .stdout(Stdio::from(end()))
+            .stderr(Stdio::from(end()))
+            .spawn()
+            .unwrap();
+        let keyboard = File::from(master);
+        let mut paper = keyboard.try_clone().unwrap();
+        let screen = Arc::new(Mutex::new(Vec::new()));
+        let written = screen.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The end of the last process behind the terminal is an error here.
+            while let Ok(n @ 1..) = paper.read(&mut bytes) {
+                written.lock().unwrap().extend_from_slice(&bytes[..n]);
+            }
+        });
+        Self {
+            child,
+            keyboard,
+            screen,
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+    }
+
+    fn wait_for(&self, words: &str) {
+        let begun = std::time::Instant::now();
+        while !self.text().contains(words) {
+            assert!(
+                begun.elapsed() < crate::world::PATIENCE,
+                "waited in vain for `{words}`:\n{}",
+                self.text()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    fn type_line(&mut self, line: &str) {
+        self.keyboard.write_all(line.as_bytes()).unwrap();
+        self.keyboard.write_all(b"\n").unwrap();
+    }
+
+    /// Waits for the end: the exit code, and everything that was written.
+    fn end(mut self) -> (i32, String) {
+        let mut status = None;
+        until("it ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        // What the process wrote may be on its way still.
+        self.wait_for("s_");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        (status.unwrap().code().unwrap_or(-1), self.text())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed must not leave it behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(world: &World, turns: &str, term: &str) -> Terminal {
+    let mut command = world.run_command(turns, &["do it"]);
+    command.env("TERM", term);
+    Terminal::start(command, 80)
+}
+
+#[test]
+fn a_command_is_allowed_where_it_is_asked_about() {
+    let world = World::new();
+    let mut terminal = start(&world, APPROVAL, "xterm");
+    terminal.wait_for("allow it? yes, no, or why not\r\n> ");
+    assert!(!world.work().join("made").exists());
+    terminal.type_line("y");
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(world.work().join("made").exists());
+    assert!(
+        text.contains("engineer wants to run:\r\n  touch made"),
+        "{text}"
+    );
+    assert!(text.contains("answered: y (allowed)"), "{text}");
+    assert!(
+        text.contains("\x1b[32m✓\x1b[0m run_command touch made"),
+        "{text}"
+    );
+    assert!(text.contains("done · 2 turns"), "{text}");
+}
+
+#[test]
+fn an_answer_that_is_no_yes_is_said_to_be_none() {
+    let world = World::new();
+    let mut terminal = start(&world, APPROVAL, "xterm");
+    terminal.wait_for("> ");
+    terminal.type_line("");
+    terminal.wait_for("please type an answer");
+    terminal.type_line("sure thing");
+    let (_, text) = terminal.end();
+    assert!(
+        text.contains("answered: sure thing (not allowed)"),
+        "{text}"
+    );
+    assert!(!world.work().join("made").exists());
+}
+
+#[test]
+fn an_answer_from_elsewhere_ends_the_question() {
+    let world = World::new();
+    let terminal = start(&world, APPROVAL, "xterm");
+    terminal.wait_for("> ");
+    assert_eq!(world.selvedge(&["answer", "yes"]).code, 0);
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("> \r\n  answered: yes (allowed)"), "{text}");
+}
+
+#[test]
+fn the_live_line_says_who_is_at_work_and_what_it_has_cost() {
+    let world = World::new();
+    let turns = "\
+- calls: [{list_files: {path: .}}]
+- text: fine
+  delay: 400ms";
+    let terminal = start(&world, turns, "xterm");
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("0s · $0.0035 · engineer is thinking"),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines_and_every_word_once() {
+    let world = World::new();
+    let mut terminal = start(&world, APPROVAL, "dumb");
+    terminal.wait_for("> ");
+    terminal.type_line("yes");
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(!text.contains('\x1b'), "{text:?}");
+    for words in ["wants to run", "I want to run something.", "fine\r\n"] {
+        assert_eq!(text.matches(words).count(), 1, "`{words}` in:\n{text}");
+    }
+}
+
+#[test]
+fn a_list_fits_into_the_terminal() {
+    let world = World::new();
+    let request = "a request that goes on and on and does not fit into so narrow a terminal";
+    assert_eq!(world.run("- text: fine", &[request]).code, 0);
+    let terminal = Terminal::start(world.command(&["sessions", "list"]), 60);
+    let (_, text) = terminal.end();
+    for line in text.lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+    assert!(text.contains('…'), "{text}");
+}
