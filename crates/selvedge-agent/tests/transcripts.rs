@@ -579,7 +579,6 @@ fn old_conversation_is_summarised_and_the_work_goes_on() {
         )
         .limits(Limits {
             context_tokens_max: 3000,
-            results_kept: 1,
             ..Limits::default()
         }),
         expect![[r#"
@@ -596,11 +595,115 @@ fn old_conversation_is_summarised_and_the_work_goes_on() {
             ModelCallFinished m2
             ToolCallStarted t2.0 read_file attempt=1
             ToolCallFinished t2.0 {"blob":"19930afbf2abf554afa4969c0fb26ef66d6170597188f4d9e3a42be93e59a90
-            ModelCallStarted m3 attempt=1 messages=8
+            ModelCallStarted m3 attempt=1 messages=4
             ModelCallFinished m3
             ModelCallStarted m4 attempt=1 messages=6
             ModelCallFinished m4
             RunFinished done done
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_of_any_length_reaches_the_helper() {
+    let task = "write it, ".repeat(300);
+    check(
+        story(&format!(
+            "
+            - calls:
+                - delegate: {{agent: helper, task: \"{task}\"}}
+            - text: done
+            "
+        ))
+        .crew(
+            "pair",
+            vec![("engineer", LEAD), ("helper", HELPER)],
+            "  helper:\n    - calls:\n        - finish: {summary: written}\n",
+        ),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ChildStarted t0.0
+            ChildFinished t0.0 done written
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done done
+            /t0.0 RunStarted write it, write it, write it, write it, write it, write it, write it, wr
+            /t0.0 ModelCallStarted m0 attempt=1 messages=1
+            /t0.0 ModelCallFinished m0
+            /t0.0 RunFinished done written
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_does_not_end_on_a_call_that_failed_beside_its_finish() {
+    check(
+        story(
+            "
+            - calls:
+                - edit_file: {path: a.txt, old: three, new: four}
+                - finish: {summary: three became four}
+            - calls:
+                - finish: {summary: there is no three, outcome: failed}
+            ",
+        )
+        .file("a.txt", "one\n"),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ToolCallStarted t0.0 edit_file attempt=1
+            ToolCallFinished t0.0 error: `a.txt`: `old` does not occur in the file: read it again
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished failed there is no three
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_does_not_end_before_it_knows_the_answer_to_its_question() {
+    check(
+        story(
+            "
+            - calls:
+                - ask_user: {question: shall I stop?}
+                - finish: {summary: I stopped}
+            - text: I went on
+            ",
+        )
+        .then(Beat::Answer("no")),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            QuestionAsked t0.0 shall I stop?
+            QuestionAnswered t0.0 no
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done I went on
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_answer_is_not_a_result() {
+    check(
+        story(
+            "
+            - text: ''
+            - text: now
+            ",
+        ),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done now
         "#]],
     );
 }
