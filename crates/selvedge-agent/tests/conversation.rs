@@ -105,6 +105,8 @@ impl Stage {
             ("finish", World::Ends),
         ];
         let helper = RunSpec {
+            fallbacks: Vec::new(),
+            awaited: false,
             crew: "test".into(),
             agent: "helper".into(),
             request: Payload::new(""),
