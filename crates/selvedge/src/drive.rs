@@ -77,7 +77,7 @@ pub async fn session(
                 let request = store.ledger.text(&spec.request).await?;
                 out::say(&format!(
                     "going on with session {session}: {}\n  in {}",
-                    one_line(&request, 80),
+                    one_line(&request, 60),
                     escape(&spec.workspace.display().to_string())
                 ));
                 for (stream, letter) in letters {
