@@ -3,7 +3,8 @@
 //! Cheapest first. Old tool results, and old long arguments, become pointers to
 //! where the content still is. When that does not suffice, older turns are
 //! replaced by a summary. Both happen in rare, large steps, so that providers
-//! can cache the prefix. The ledger keeps every byte.
+//! can cache the prefix. Results too long for any conversation become pointers
+//! at once. The ledger keeps every byte.
 
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ const ARGUMENT_BYTES_KEPT: u64 = 1024;
 const CLEAR_TOKENS_MIN: u64 = 8_000;
 /// Turns that a summary leaves word for word.
 const TURNS_KEPT: usize = 4;
+/// Older turns are worth a summary when they are at least this part of the limit.
+const SUMMARY_PART_MIN: u64 = 8;
 
 /// The conversation as the model sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -37,6 +40,8 @@ pub struct Context {
     names: Vec<Vec<String>>,
     /// Where the last summary is.
     summary_at: Option<usize>,
+    /// Where the turns end that the next summary takes the place of.
+    summary_end: Option<usize>,
     /// How often older turns were summarised.
     pub summaries: u32,
 }
@@ -71,7 +76,8 @@ impl Context {
         self.push_named(message, Vec::new());
     }
 
-    /// Adds results; `names` says how each can be read again.
+    /// Adds results; `names` says how each can be read again. One whose name is
+    /// empty cannot, and stays as it is.
     pub fn push_results(&mut self, results: Vec<ToolResult>, names: Vec<String>) {
         let parts = results.into_iter().map(Part::ToolResult).collect();
         self.push_named(
@@ -96,39 +102,105 @@ impl Context {
     /// Makes pointers of old results if that gains enough, then says whether the
     /// conversation can be sent.
     pub fn fit(&mut self, limits: &Limits) -> Fit {
-        self.clear(limits.results_kept);
-        if self.total <= limits.context_tokens_max {
+        let max = limits.context_tokens_max;
+        self.clear(limits.results_kept, CLEAR_TOKENS_MIN);
+        if self.total > max {
+            self.clear(limits.results_kept, 1);
+        }
+        if self.total <= max {
             return Fit::Fits;
         }
-        match self.summary_range() {
+        // What stays word for word leaves room for the summary.
+        let room = max - max / SUMMARY_PART_MIN;
+        let worth = |range: &std::ops::Range<usize>| {
+            self.sum(range.clone()) >= max / SUMMARY_PART_MIN && self.sum(0..range.end) <= max
+        };
+        self.summary_end = self.older_turns(room).filter(worth).map(|r| r.end);
+        if self.summary_end.is_some() {
+            return Fit::NeedsSummary;
+        }
+        // The latest turns are too long by themselves.
+        self.shorten(max);
+        if self.total <= max {
+            return Fit::Fits;
+        }
+        let sendable = |range: &std::ops::Range<usize>| self.sum(0..range.end) <= max;
+        self.summary_end = self.older_turns(max).filter(sendable).map(|r| r.end);
+        match self.summary_end {
             Some(_) => Fit::NeedsSummary,
             None => Fit::TooLarge { tokens: self.total },
         }
     }
 
-    fn clear(&mut self, results_kept: usize) {
-        let tools = |m: &Message| m.role == Role::Tool;
-        let mut kept = 0;
+    fn sum(&self, range: std::ops::Range<usize>) -> u64 {
+        self.tokens[range].iter().sum()
+    }
+
+    /// Makes pointers of everything older than the last `results_kept` results,
+    /// if that gains `gain_min` tokens. The latest results always stay: the model
+    /// has not seen them.
+    fn clear(&mut self, results_kept: usize, gain_min: u64) {
+        let mut newer = 0;
         let end = self.messages.iter().rposition(|m| {
-            kept += if tools(m) { m.parts.len() } else { 0 };
-            kept > results_kept
+            let is_tool = m.role == Role::Tool;
+            let is_old = is_tool && newer >= results_kept.max(1);
+            newer += if is_tool { m.parts.len() } else { 0 };
+            is_old
         });
         let Some(end) = end.map(|e| e + 1).filter(|e| *e > self.cleared) else {
             return;
         };
-        if self.savings[self.cleared..end].iter().sum::<u64>() < CLEAR_TOKENS_MIN {
+        if self.savings[self.cleared..end].iter().sum::<u64>() < gain_min {
             return;
         }
         for i in self.cleared..end {
             if let Some(message) = pointers(&self.messages[i], &self.names[i]) {
-                self.tokens[i] = message_tokens(&message);
-                self.messages[i] = Arc::new(message);
-                self.savings[i] = 0;
+                self.replace(i, message);
             }
         }
         self.cleared = end;
         self.forget_reasoning();
-        self.total = self.tokens.iter().sum();
+    }
+
+    /// Makes pointers of the longest results, new ones too, until the
+    /// conversation fits or nothing is left to shorten.
+    fn shorten(&mut self, max: u64) {
+        let mut results: Vec<(u64, usize, usize)> = Vec::new();
+        for (i, message) in self.messages.iter().enumerate() {
+            results.extend(message.parts.iter().enumerate().filter_map(|(n, part)| {
+                let name = self.names[i].get(n).filter(|name| !name.is_empty())?;
+                match part {
+                    Part::ToolResult(result) => {
+                        let saved = result
+                            .content
+                            .len()
+                            .checked_sub(unseen(result, name).len())?;
+                        (saved > 0).then_some((saved, i, n))
+                    }
+                    _ => None,
+                }
+            }));
+        }
+        results.sort_by_key(|(saved, i, n)| (std::cmp::Reverse(*saved), *i, *n));
+        for (_, i, n) in results {
+            if self.total <= max {
+                break;
+            }
+            let mut message = (*self.messages[i]).clone();
+            if let Part::ToolResult(result) = &mut message.parts[n] {
+                result.content = unseen(result, &self.names[i][n]);
+            }
+            self.replace(i, message);
+            self.forget_reasoning();
+        }
+    }
+
+    fn replace(&mut self, i: usize, message: Message) {
+        let tokens = message_tokens(&message);
+        self.total = self.total - self.tokens[i] + tokens;
+        self.tokens[i] = tokens;
+        self.savings[i] = 0;
+        self.messages[i] = Arc::new(message);
     }
 
     /// A provider's seal on reasoning holds for the conversation it was made in;
@@ -142,24 +214,33 @@ impl Context {
                 *tokens = message_tokens(message);
             }
         }
+        self.total = self.tokens.iter().sum();
     }
 
     /// The turns that a summary would replace: all but the first message, which
-    /// is the request, and the last turns. A turn begins with an assistant
-    /// message, so that a call is never separated from its result.
-    fn summary_range(&self) -> Option<std::ops::Range<usize>> {
+    /// is the request, and the last turns, as many as fit into `room`. A turn
+    /// begins with an assistant message, so that a call is never separated from
+    /// its result.
+    fn older_turns(&self, room: u64) -> Option<std::ops::Range<usize>> {
         let turns: Vec<usize> = (0..self.messages.len())
             .filter(|i| self.messages[*i].role == Role::Assistant)
             .collect();
-        // With few turns left, at least the last one is kept.
-        let keep = TURNS_KEPT.min(turns.len().checked_sub(1)?);
-        let end = turns[turns.len() - keep.max(1)];
-        (end > 2).then_some(1..end)
+        let stays = |end: usize| self.tokens[0] + self.sum(end..self.tokens.len());
+        let kept = turns.iter().rev().take(TURNS_KEPT);
+        // A summary in the place of a summary and nothing else gains nothing.
+        let mut ends = kept.copied().filter(|end| *end > 2 && stays(*end) <= room);
+        ends.next_back().map(|end| 1..end)
+    }
+
+    /// The part of the conversation that a summary is made of. It was sent
+    /// before, so it fits, and the provider may have it cached.
+    pub fn to_summarise(&self) -> &[Arc<Message>] {
+        &self.messages[..self.summary_end.unwrap_or(self.messages.len())]
     }
 
     /// Puts `summary` in the place of older turns. What people said stays.
     pub fn summarise(&mut self, summary: &str) {
-        let Some(range) = self.summary_range() else {
+        let Some(range) = self.summary_end.take().map(|end| 1..end) else {
             return;
         };
         let said: Vec<Arc<Message>> = self.messages[range.clone()]
@@ -176,12 +257,12 @@ impl Context {
             self.push((*message).clone());
         }
         self.summary_at = Some(self.messages.len());
-        self.push(Message::user(text));
+        // Inline: it is in no event, so no ledger could give it back.
+        self.push(Message::user(Payload::inline(text)));
         for (message, names) in old.into_iter().zip(names).skip(range.end) {
             self.push_named((*message).clone(), names);
         }
         self.forget_reasoning();
-        self.total = self.tokens.iter().sum();
     }
 }
 
@@ -197,8 +278,11 @@ fn pointers(message: &Message, names: &[String]) -> Option<Message> {
         .iter()
         .map(|part| match part {
             Part::ToolResult(result) => {
-                let name = names.get(nth_result).map_or("", String::as_str);
+                let name = names.get(nth_result).filter(|name| !name.is_empty());
                 nth_result += 1;
+                let Some(name) = name else {
+                    return part.clone();
+                };
                 let pointer = format!(
                     "[cleared to save space: {} bytes; read them with read_file path=@result/{name}]",
                     result.content.len()
@@ -223,6 +307,15 @@ fn pointers(message: &Message, names: &[String]) -> Option<Message> {
         role: message.role,
         parts,
     })
+}
+
+/// What stands in the place of a result that is too long to be shown at all.
+fn unseen(result: &ToolResult, name: &str) -> Payload {
+    let bytes = result.content.len();
+    Payload::new(format!(
+        "[too long to show: {bytes} bytes; read a part of them with read_file path=@result/{name} \
+         offset=1 limit=100]"
+    ))
 }
 
 /// Tokens of a message, estimated from its bytes.

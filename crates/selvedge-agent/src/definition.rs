@@ -14,6 +14,10 @@ pub struct AgentDefinition {
     /// A tier (`low`, `medium`, `high`), an alias, or `provider/model`.
     #[serde(default = "medium")]
     pub model: String,
+    /// Models to ask instead, in this order, when its own cannot answer. Those
+    /// whose provider is not available are passed over.
+    #[serde(default)]
+    pub fallback: Vec<String>,
     /// The tools it may use.
     #[serde(default)]
     pub tools: Vec<String>,

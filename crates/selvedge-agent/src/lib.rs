@@ -45,4 +45,4 @@ pub use performer::AgentPerformer;
 pub use setup::{Setup, SetupError, assemble};
 pub use spec::{Approve, RunSpec};
 pub use tools::{AGENT, DELEGATE};
-pub use usage::{Row, Spending};
+pub use usage::{Begun, Charge, Row, Spending};

@@ -169,11 +169,14 @@ impl AgentMachine {
     }
 
     fn build(&self, purpose: Purpose) -> Arc<Vec<Arc<Message>>> {
-        let mut messages = self.context.messages().to_vec();
-        if purpose == Purpose::Summary {
-            messages.push(Arc::new(Message::user(reply::SUMMARY_REQUEST)));
-        }
-        Arc::new(messages)
+        Arc::new(match purpose {
+            Purpose::Work => self.context.messages().to_vec(),
+            Purpose::Summary => {
+                let request = Arc::new(Message::user(reply::SUMMARY_REQUEST));
+                let messages = self.context.to_summarise().iter().cloned();
+                messages.chain([request]).collect()
+            }
+        })
     }
 
     fn model_effect(&self, purpose: Purpose, spec: &Arc<RunSpec>) -> Effect<AgentCall> {
@@ -201,14 +204,7 @@ impl AgentMachine {
             ModelOutcome::Failed { error, .. } => return self.fail(error),
         };
         if purpose == Purpose::Summary {
-            // A summary that did not make the conversation smaller would be asked
-            // for again and again.
-            let before = self.context.tokens();
-            self.context.summarise(&reply::text_of(&response.message));
-            if self.context.tokens() >= before {
-                return self.fail("summarising did not make its conversation smaller".into());
-            }
-            return self.ask();
+            return self.summarised(reply::summary(&response));
         }
         let verdict = reply::judge(self.spec(), &response, self.reminders);
         self.context.push(response.message);
@@ -233,8 +229,32 @@ impl AgentMachine {
                 }
                 self.ask();
             }
-            Verdict::End(ending) => self.end(ending),
+            Verdict::End(ending, messages) => {
+                for message in messages {
+                    self.context.push(message);
+                }
+                self.end(ending);
+            }
         }
+    }
+
+    fn summarised(&mut self, summary: Option<String>) {
+        let Some(summary) = summary else {
+            if self.reminders >= reply::REMINDERS_MAX {
+                return self.fail("three summaries of its conversation in a row were empty".into());
+            }
+            self.reminders += 1;
+            return self.ask();
+        };
+        self.reminders = 0;
+        // A summary that did not make the conversation smaller would be asked
+        // for again and again.
+        let before = self.context.tokens();
+        self.context.summarise(&summary);
+        if self.context.tokens() >= before {
+            return self.fail("summarising did not make its conversation smaller".into());
+        }
+        self.ask();
     }
 
     /// Applies `update` to the pending call that `effect` belongs to.
@@ -256,11 +276,11 @@ impl AgentMachine {
         if !pending.iter().all(Pending::is_resolved) {
             return;
         }
-        let Phase::Acting(pending) = std::mem::take(&mut self.phase) else {
+        let Phase::Acting(mut pending) = std::mem::take(&mut self.phase) else {
             return;
         };
-        let finish = pending.iter().find_map(Pending::ending);
-        let names = pending.iter().map(|p| p.name().to_owned()).collect();
+        let finish = crate::tools::conclude(self.spec(), &mut pending);
+        let names = pending.iter().map(|p| p.pointer().to_owned()).collect();
         let results = pending.into_iter().map(Pending::into_result).collect();
         self.context.push_results(results, names);
         match finish {
@@ -283,7 +303,7 @@ impl AgentMachine {
     }
 
     fn fail(&mut self, why: String) {
-        let result = Payload::new(why);
+        let result = Payload::inline(why);
         self.phase = Phase::Ended(Ending {
             status: Status::Failed,
             result,

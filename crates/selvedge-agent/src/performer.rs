@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use selvedge_ledger::{Ledger, LedgerError, Payload, Position, StreamId};
+use selvedge_ledger::{Event, Ledger, LedgerError, Payload, Position, StreamId};
 use selvedge_model::{
-    Budget, BudgetError, Delta, Gate, Limits, Message, ModelError, Part, Request, Reservation,
-    Response, ToolDefinition, Usd,
+    Ask, Budget, BudgetError, Delta, Gate, Limits, Message, ModelError, Part, Request, Reservation,
+    Response, ToolDefinition, Urgency, Usd,
 };
 use selvedge_runtime::{
-    Clock, EffectId, Finished, Hold, Nature, Performed, Performer, Probe, Scene,
+    ChildFinished, Clock, EffectId, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
+    QuestionAnswered, Scene,
 };
 use selvedge_tool::{
     Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace, World,
@@ -153,7 +154,7 @@ impl AgentPerformer {
             .map_err(ledger_hold)?;
         let reservation = self
             .gate
-            .reserve(&budget, &request)
+            .reserve(&budget, &request, &call.spec.fallbacks)
             .map_err(|e| self.budget_hold(&e))?;
         let evidence = Reserved {
             reserved: reservation.amount(),
@@ -203,10 +204,18 @@ impl AgentPerformer {
                     .model_text(&scene.stream, &scene.effect, &text);
             }
         };
+        let ask = Ask {
+            request: &request,
+            urgency: Urgency {
+                awaited: call.spec.awaited,
+                ..Urgency::default()
+            },
+            fallbacks: &call.spec.fallbacks,
+        };
         let notice = |text: &str| scene.watcher.notice(&scene.stream, &scene.effect, text);
         match self
             .gate
-            .ask(&request, &mut deltas, &notice, &scene.cancel)
+            .ask(ask, &mut deltas, &notice, &scene.cancel)
             .await
         {
             Ok(answered) => {
@@ -243,7 +252,9 @@ impl AgentPerformer {
                 held(detail, Some(self.clock.now().plus_millis(millis)))
             }
             ModelError::UserFixable { hint, .. } => held(format!("{detail} ({hint})"), None),
-            ModelError::RateLimited { .. } | ModelError::Transient { .. } => held(detail, None),
+            ModelError::RateLimited { .. }
+            | ModelError::Transient { .. }
+            | ModelError::Degraded { .. } => held(detail, None),
             ModelError::Permanent { .. } => {
                 let tier = error.tier();
                 Performed::Finished(AgentOutcome::Model(ModelOutcome::Failed {
@@ -403,7 +414,10 @@ fn outcome(scene: &Scene, used: &ToolUse, output: ToolOutput) -> AgentOutcome {
 
 /// The answer with everything that the machine itself must read kept inline.
 fn storable(mut response: Response, call: &ModelCall) -> Response {
-    let whole_text = call.purpose == Purpose::Summary || call.spec.output_schema.is_some();
+    let is_text = |p: &&Part| matches!(p, Part::Text { .. });
+    let texts = response.message.parts.iter().filter(is_text).count();
+    let whole_text =
+        call.purpose == Purpose::Summary || call.spec.output_schema.is_some() || texts > 1;
     for part in &mut response.message.parts {
         let payload = match part {
             Part::Text { text } if whole_text => text,
@@ -454,14 +468,32 @@ struct Results {
 impl ResultStore for Results {
     async fn result(&self, name: &str) -> Option<Arc<str>> {
         let events = self.ledger.read(&self.stream, 0).await.ok()?;
-        let finished = events.iter().filter(|e| &*e.kind == "ToolCallFinished");
-        let outcome = finished
-            .filter_map(|e| e.decode::<Finished<ToolOutcome>>().ok())
-            .find(|f| f.effect.as_str() == name)?
-            .outcome;
-        self.ledger
-            .text(&outcome.whole.unwrap_or(outcome.text))
-            .await
-            .ok()
+        let text = events.iter().rev().find_map(|e| result_of(e, name))?;
+        self.ledger.text(&text).await.ok()
     }
+}
+
+/// The whole result of the call `name`, if `event` is its end.
+fn result_of(event: &Event, name: &str) -> Option<Payload> {
+    let (effect, text) = match &*event.kind {
+        "ToolCallFinished" => {
+            let finished: Finished<ToolOutcome> = event.decode().ok()?;
+            let outcome = finished.outcome;
+            (finished.effect, outcome.whole.unwrap_or(outcome.text))
+        }
+        "ChildFinished" => {
+            let finished: ChildFinished = event.decode().ok()?;
+            let Ending { result, data, .. } = finished.ending;
+            let data = data.map(|data| Payload::new(data.to_string()));
+            (finished.effect, data.unwrap_or(result))
+        }
+        "QuestionAnswered" => {
+            let answered: QuestionAnswered = event.decode().ok()?;
+            (answered.effect, answered.answer)
+        }
+        _ => return None,
+    };
+    let effect = effect.as_str();
+    // `t3.0?` is the approval of call `t3.0`.
+    (effect == name || effect.strip_suffix('?') == Some(name)).then_some(text)
 }

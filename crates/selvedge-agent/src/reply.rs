@@ -14,7 +14,7 @@ their reasons, what was done and verified (files, commands, results), what was t
 and what remains to be done. Do not call tools. Answer with the summary only.";
 
 // A model that misses the mark three times in a row will not hit it.
-const REMINDERS_MAX: u32 = 2;
+pub const REMINDERS_MAX: u32 = 2;
 
 /// What follows from an answer.
 pub enum Verdict {
@@ -22,8 +22,9 @@ pub enum Verdict {
     Act(Vec<ToolCall>),
     /// The model must be told what was wrong, and asked again.
     Remind(Vec<Message>),
-    /// The run is over.
-    End(Ending),
+    /// The run is over; these messages complete the conversation, should somebody
+    /// go on with it.
+    End(Ending, Vec<Message>),
 }
 
 /// Judges an answer, after `reminders` answers in a row that did not fit.
@@ -42,17 +43,18 @@ pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Verdict {
         Stop::Filtered => Wrong::Filtered,
         Stop::End | Stop::Tools if !calls.is_empty() => return Verdict::Act(calls),
         Stop::End | Stop::Tools => match result(spec, &response.message) {
-            Ok(ending) => return Verdict::End(ending),
-            Err(why) => Wrong::Schema(why),
+            Ok(ending) => return Verdict::End(ending, Vec::new()),
+            Err(wrong) => wrong,
         },
     };
     if reminders >= REMINDERS_MAX {
-        let result = Payload::new(wrong.failure());
-        return Verdict::End(Ending {
+        let ending = Ending {
             status: Status::Failed,
-            result,
+            result: Payload::inline(wrong.failure()),
             data: None,
-        });
+        };
+        let results = wrong.results(&calls);
+        return Verdict::End(ending, results.into_iter().collect());
     }
     Verdict::Remind(wrong.reminder(&calls))
 }
@@ -66,14 +68,33 @@ pub fn text_of(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// The summary that an answer is, unless it is none.
+pub fn summary(response: &Response) -> Option<String> {
+    let mut text = text_of(&response.message);
+    if text.trim().is_empty() || response.stop == Stop::Filtered {
+        return None;
+    }
+    if response.stop == Stop::Length {
+        text.push_str("\n[the summary was cut off here]");
+    }
+    Some(text)
+}
+
 /// The answer as a result: any text, or data that fits the schema.
-fn result(spec: &RunSpec, message: &Message) -> Result<Ending, String> {
+fn result(spec: &RunSpec, message: &Message) -> Result<Ending, Wrong> {
     let Some(schema) = &spec.output_schema else {
-        let text = message.parts.iter().find_map(|p| match p {
-            Part::Text { text } => Some(text.clone()),
+        let texts = message.parts.iter().filter_map(|p| match p {
+            Part::Text { text } => Some(text),
             _ => None,
         });
-        let result = text.unwrap_or_else(|| Payload::new(""));
+        let is_blank =
+            |text: &Payload| text.text().map_or(text.is_empty(), |t| t.trim().is_empty());
+        let texts: Vec<&Payload> = texts.filter(|text| !is_blank(text)).collect();
+        let result = match texts[..] {
+            [] => return Err(Wrong::Empty),
+            [text] => text.clone(),
+            _ => Payload::inline(text_of(message)),
+        };
         return Ok(Ending {
             status: Status::Done,
             result,
@@ -81,11 +102,11 @@ fn result(spec: &RunSpec, message: &Message) -> Result<Ending, String> {
         });
     };
     let text = text_of(message);
-    let data = parse(&text)?;
-    fits(schema, &data)?;
+    let data = parse(&text).map_err(Wrong::Schema)?;
+    fits(schema, &data).map_err(Wrong::Schema)?;
     Ok(Ending {
         status: Status::Done,
-        result: Payload::new(text),
+        result: Payload::inline(text),
         data: Some(data),
     })
 }
@@ -121,39 +142,50 @@ pub fn fits(schema: &Value, data: &Value) -> Result<(), String> {
 enum Wrong {
     Cut,
     Filtered,
+    Empty,
     Schema(String),
 }
 
 impl Wrong {
-    /// What the model is told. Calls in the answer get their results too: a call
-    /// without one would make the conversation invalid.
+    /// What the model is told.
     fn reminder(&self, calls: &[ToolCall]) -> Vec<Message> {
-        let why = match self {
+        let said = || Message::user(Payload::inline(self.correction()));
+        vec![self.results(calls).unwrap_or_else(said)]
+    }
+
+    /// The results of calls that were not carried out: a call without one would
+    /// make the conversation invalid.
+    fn results(&self, calls: &[ToolCall]) -> Option<Message> {
+        let why: Payload = Payload::inline(self.correction());
+        let results = calls.iter().map(|call| {
+            Part::ToolResult(ToolResult {
+                id: call.id.clone(),
+                content: why.clone(),
+                is_error: true,
+            })
+        });
+        (!calls.is_empty()).then(|| Message {
+            role: Role::Tool,
+            parts: results.collect(),
+        })
+    }
+
+    fn correction(&self) -> String {
+        match self {
             Self::Cut => "Your answer was cut off at the output limit; nothing in it was carried \
                           out. Answer in smaller steps."
                 .to_owned(),
             Self::Filtered => "Your answer was withheld by the provider; nothing in it was \
                                carried out. Answer differently."
                 .to_owned(),
+            Self::Empty => {
+                "Your answer was empty. Go on with the work, or say what came of it.".to_owned()
+            }
             Self::Schema(why) => format!(
                 "Your answer does not fit the required JSON Schema: {why}. Answer with the JSON \
                  value only."
             ),
-        };
-        if calls.is_empty() {
-            return vec![Message::user(why)];
         }
-        let results = calls.iter().map(|call| {
-            Part::ToolResult(ToolResult {
-                id: call.id.clone(),
-                content: Payload::new(why.as_str()),
-                is_error: true,
-            })
-        });
-        vec![Message {
-            role: Role::Tool,
-            parts: results.collect(),
-        }]
     }
 
     /// Why the run failed when reminding did not help.
@@ -161,6 +193,7 @@ impl Wrong {
         match self {
             Self::Cut => "three answers in a row were cut off at the output limit".into(),
             Self::Filtered => "the provider withheld three answers in a row".into(),
+            Self::Empty => "three answers in a row were empty".into(),
             Self::Schema(why) => {
                 format!("three answers in a row did not fit the schema; the last: {why}")
             }

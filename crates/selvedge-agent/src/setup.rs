@@ -129,6 +129,13 @@ impl Assembler<'_> {
             crew: self.crew.name.clone(),
             agent: agent.name.clone(),
             request: Payload::new(""),
+            fallbacks: agent
+                .fallback
+                .iter()
+                .filter_map(|name| (self.setup.resolve)(name).ok())
+                .filter(|name| *name != model)
+                .collect(),
+            awaited: false,
             model,
             system: Payload::new(self.prompt(agent)?),
             tools: specs.into_iter().map(|s| (s.name, s.world)).collect(),

@@ -24,6 +24,12 @@ pub struct RunSpec {
     pub request: Payload,
     /// The model, `provider/model`.
     pub model: String,
+    /// Models to ask instead, when it cannot answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
+    /// Whether somebody is waiting for the run: its calls go before others.
+    #[serde(default)]
+    pub awaited: bool,
     /// The system prompt, complete.
     pub system: Payload,
     /// The tools, by name, and what they do to the world.
@@ -66,6 +72,7 @@ impl RunSpec {
         let mut child = self.team.get(agent)?.clone();
         child.request = request;
         child.budget_usd = self.budget_usd;
+        child.awaited = self.awaited;
         Some(child)
     }
 }

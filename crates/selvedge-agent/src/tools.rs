@@ -32,6 +32,9 @@ pub struct Pending {
     step: Step,
     #[serde(default)]
     ending: Option<Ending>,
+    /// Whether its result is on record by itself, and can be read again.
+    #[serde(default)]
+    on_record: bool,
 }
 
 /// How far a call is.
@@ -58,6 +61,7 @@ impl Pending {
             call,
             step: Step::Ask,
             ending: None,
+            on_record: false,
         };
         pending.step = pending.first_step(spec);
         pending
@@ -104,7 +108,7 @@ impl Pending {
         };
         let mut ending = Ending {
             status: Status::Done,
-            result: Payload::new(arguments["summary"].as_str().unwrap_or_default()),
+            result: Payload::inline(arguments["summary"].as_str().unwrap_or_default()),
             data: None,
         };
         if let Some(schema) = &spec.output_schema {
@@ -127,19 +131,14 @@ impl Pending {
         name == self.name || name.strip_suffix('?') == Some(&self.name)
     }
 
-    /// How its result can be read again.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// How its result can be read again; empty if it cannot.
+    pub fn pointer(&self) -> &str {
+        if self.on_record { &self.name } else { "" }
     }
 
     /// Whether the model can be told.
     pub fn is_resolved(&self) -> bool {
         matches!(self.step, Step::Resolved(_))
-    }
-
-    /// How the run ends by this call, if it does.
-    pub fn ending(&self) -> Option<Ending> {
-        self.ending.clone()
     }
 
     /// What the model is told.
@@ -156,12 +155,7 @@ impl Pending {
         if outcome.interrupted && content.is_empty() {
             content = Payload::new("[interrupted before there was output]");
         }
-        let id = self.call.id.clone();
-        self.step = Step::Resolved(ToolResult {
-            id,
-            content,
-            is_error: outcome.is_error,
-        });
+        self.record(content, outcome.is_error);
     }
 
     /// Nobody knows whether the tool did it.
@@ -176,16 +170,13 @@ impl Pending {
     /// A human answered: a question, or whether this may be done.
     pub fn answered(&mut self, answer: &Payload) {
         if self.step != Step::Approve {
-            let id = self.call.id.clone();
-            let content = answer.clone();
-            self.step = Step::Resolved(ToolResult {
-                id,
-                content,
-                is_error: false,
-            });
-            return;
+            return self.record(answer.clone(), false);
         }
-        let text = answer.text().map_or("", |t| t.trim());
+        // A long answer is not at hand here; it is no plain yes, and the model
+        // can read it.
+        let Some(text) = answer.text().map(|t| t.trim()) else {
+            return self.record(answer.clone(), true);
+        };
         let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
         self.step = match word.to_ascii_lowercase().as_str() {
             "y" | "yes" | "allow" | "ok" => Step::Use(World::Runs),
@@ -198,11 +189,16 @@ impl Pending {
     /// The other agent ended.
     pub fn delegated(&mut self, ending: Ending) {
         let content = match &ending.data {
-            Some(data) => Payload::new(data.to_string()),
+            Some(data) => Payload::inline(data.to_string()),
             None => ending.result,
         };
-        let is_error = ending.status != Status::Done;
+        self.record(content, ending.status != Status::Done);
+    }
+
+    /// A result that an event holds.
+    fn record(&mut self, content: Payload, is_error: bool) {
         let id = self.call.id.clone();
+        self.on_record = true;
         self.step = Step::Resolved(ToolResult {
             id,
             content,
@@ -219,7 +215,7 @@ impl Pending {
         let id = self.call.id.clone();
         Step::Resolved(ToolResult {
             id,
-            content: Payload::new(text),
+            content: Payload::inline(text),
             is_error,
         })
     }
@@ -263,7 +259,8 @@ impl Pending {
             }),
             Step::Delegate => {
                 let task = self.argument("task")?;
-                let child = spec.child(&self.argument("agent")?, Payload::new(task))?;
+                // Inline: a spec is handed on as data, which leaves blobs behind.
+                let child = spec.child(&self.argument("agent")?, Payload::inline(task))?;
                 let spec = serde_json::to_value(child).expect("a spec is plain data");
                 let child = ChildSpec {
                     kind: AGENT.into(),
@@ -312,6 +309,32 @@ impl Pending {
             approval: None,
         }
     }
+}
+
+/// How the run ends by these calls, which all have their results.
+///
+/// Not if the model decided so without knowing something: that another call of
+/// the same answer would fail, or what a person would answer.
+pub fn conclude(spec: &RunSpec, pending: &mut [Pending]) -> Option<Ending> {
+    let ending = pending.iter().find_map(|p| p.ending.clone())?;
+    let is_asked = |p: &Pending| spec.tools.get(&p.call.name) == Some(&World::Asks);
+    let is_news = |p: &&Pending| match &p.step {
+        Step::Resolved(result) => result.is_error || is_asked(p),
+        _ => false,
+    };
+    let Some(news) = pending.iter().find(is_news) else {
+        return Some(ending);
+    };
+    let why = format!(
+        "Not ended: `{}` of the same answer has a result that you did not know. Read it, then \
+         decide.",
+        news.call.name
+    );
+    for finish in pending.iter_mut().filter(|p| p.ending.is_some()) {
+        finish.ending = None;
+        finish.step = finish.resolved(&why, true);
+    }
+    None
 }
 
 /// What an approval is bound to: the tool, its arguments, and where it runs.

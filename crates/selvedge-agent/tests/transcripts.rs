@@ -167,35 +167,34 @@ fn a_write_that_did_not_happen_is_done_after_the_crash() {
 
 #[test]
 fn reads_run_together_and_a_write_waits_for_them() {
-    check(
-        story(
-            "
-            - calls:
-                - read_file: {path: a.txt}
-                - list_files: {}
-                - write_file: {path: a.txt, content: two}
-                - read_file: {path: a.txt}
-            - text: done
-            ",
-        )
-        .file("a.txt", "one"),
-        expect![[r#"
-            RunStarted do it
-            ModelCallStarted m0 attempt=1 messages=1
-            ModelCallFinished m0
-            ToolCallStarted t0.0 read_file attempt=1
-            ToolCallStarted t0.1 list_files attempt=1
-            ToolCallFinished t0.0 one
-            ToolCallFinished t0.1 a.txt
-            ToolCallStarted t0.2 write_file attempt=1
-            ToolCallFinished t0.2 replaced `a.txt` (3 bytes)
-            ToolCallStarted t0.3 read_file attempt=1
-            ToolCallFinished t0.3 two
-            ModelCallStarted m1 attempt=1 messages=3
-            ModelCallFinished m1
-            RunFinished done done
-        "#]],
+    let transcript = story(
+        "
+        - calls:
+            - read_file: {path: a.txt}
+            - list_files: {}
+            - write_file: {path: a.txt, content: two}
+            - read_file: {path: a.txt}
+        - text: done
+        ",
+    )
+    .file("a.txt", "one")
+    .play();
+    let at = |event: &str| {
+        let found = transcript.lines().position(|l| l.starts_with(event));
+        found.unwrap_or_else(|| panic!("no `{event}` in\n{transcript}"))
+    };
+    // Which of the two reads ends first is nobody's business.
+    let both_begun = at("ToolCallStarted t0.0").max(at("ToolCallStarted t0.1"));
+    let ends = [
+        at("ToolCallFinished t0.0 one"),
+        at("ToolCallFinished t0.1 a.txt"),
+    ];
+    assert!(
+        ends.iter()
+            .all(|end| both_begun < *end && *end < at("ToolCallStarted t0.2"))
     );
+    assert!(at("ToolCallFinished t0.2") < at("ToolCallStarted t0.3"));
+    assert!(at("ToolCallFinished t0.3 two") < at("ModelCallStarted m1"));
 }
 
 #[test]
@@ -580,7 +579,6 @@ fn old_conversation_is_summarised_and_the_work_goes_on() {
         )
         .limits(Limits {
             context_tokens_max: 3000,
-            results_kept: 1,
             ..Limits::default()
         }),
         expect![[r#"
@@ -597,11 +595,115 @@ fn old_conversation_is_summarised_and_the_work_goes_on() {
             ModelCallFinished m2
             ToolCallStarted t2.0 read_file attempt=1
             ToolCallFinished t2.0 {"blob":"19930afbf2abf554afa4969c0fb26ef66d6170597188f4d9e3a42be93e59a90
-            ModelCallStarted m3 attempt=1 messages=8
+            ModelCallStarted m3 attempt=1 messages=4
             ModelCallFinished m3
             ModelCallStarted m4 attempt=1 messages=6
             ModelCallFinished m4
             RunFinished done done
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_of_any_length_reaches_the_helper() {
+    let task = "write it, ".repeat(300);
+    check(
+        story(&format!(
+            "
+            - calls:
+                - delegate: {{agent: helper, task: \"{task}\"}}
+            - text: done
+            "
+        ))
+        .crew(
+            "pair",
+            vec![("engineer", LEAD), ("helper", HELPER)],
+            "  helper:\n    - calls:\n        - finish: {summary: written}\n",
+        ),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ChildStarted t0.0
+            ChildFinished t0.0 done written
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done done
+            /t0.0 RunStarted write it, write it, write it, write it, write it, write it, write it, wr
+            /t0.0 ModelCallStarted m0 attempt=1 messages=1
+            /t0.0 ModelCallFinished m0
+            /t0.0 RunFinished done written
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_does_not_end_on_a_call_that_failed_beside_its_finish() {
+    check(
+        story(
+            "
+            - calls:
+                - edit_file: {path: a.txt, old: three, new: four}
+                - finish: {summary: three became four}
+            - calls:
+                - finish: {summary: there is no three, outcome: failed}
+            ",
+        )
+        .file("a.txt", "one\n"),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ToolCallStarted t0.0 edit_file attempt=1
+            ToolCallFinished t0.0 error: `a.txt`: `old` does not occur in the file: read it again
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished failed there is no three
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_does_not_end_before_it_knows_the_answer_to_its_question() {
+    check(
+        story(
+            "
+            - calls:
+                - ask_user: {question: shall I stop?}
+                - finish: {summary: I stopped}
+            - text: I went on
+            ",
+        )
+        .then(Beat::Answer("no")),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            QuestionAsked t0.0 shall I stop?
+            QuestionAnswered t0.0 no
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done I went on
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_answer_is_not_a_result() {
+    check(
+        story(
+            "
+            - text: ''
+            - text: now
+            ",
+        ),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            RunFinished done now
         "#]],
     );
 }

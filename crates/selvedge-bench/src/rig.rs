@@ -7,7 +7,7 @@ use selvedge_agent::{
     AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Crew, Limits, RunSpec, Setup, assemble,
 };
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
-use selvedge_model::{Catalogue, Gate, Providers, Request, Response, ScriptedModel};
+use selvedge_model::{Catalogue, Gate, Providers, Request, Response, ScriptedModel, Slots};
 use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SystemChance, SystemClock};
 use selvedge_tool::Toolbox;
 
@@ -45,6 +45,12 @@ pub fn driver(
         clock.clone(),
         Arc::new(SystemChance),
     );
+    // The crowd is to wait for the model, not for a slot.
+    let slots = Slots {
+        per_provider: usize::MAX,
+        in_all: usize::MAX,
+    };
+    let gate = gate.with_slots(slots);
     let toolbox = Arc::new(Toolbox::core());
     let performer = AgentPerformer::new(ledger.clone(), clock.clone(), Arc::new(gate), toolbox);
     Driver {

@@ -43,6 +43,14 @@ pub enum ModelError {
         /// What to do.
         hint: String,
     },
+    /// The provider is in trouble: it failed repeatedly and is given a rest.
+    #[error("{provider} is in trouble: {what}")]
+    Degraded {
+        /// Whose.
+        provider: String,
+        /// What happened.
+        what: String,
+    },
     /// The caller cancelled.
     #[error("the call was cancelled")]
     Cancelled,
@@ -60,6 +68,8 @@ pub enum ErrorTier {
     Permanent,
     /// See `ModelError::UserFixable`.
     UserFixable,
+    /// See `ModelError::Degraded`.
+    Degraded,
     /// See `ModelError::Cancelled`.
     Cancelled,
 }
@@ -72,6 +82,7 @@ impl ModelError {
             Self::RateLimited { .. } => ErrorTier::RateLimited,
             Self::Permanent { .. } => ErrorTier::Permanent,
             Self::UserFixable { .. } => ErrorTier::UserFixable,
+            Self::Degraded { .. } => ErrorTier::Degraded,
             Self::Cancelled => ErrorTier::Cancelled,
         }
     }

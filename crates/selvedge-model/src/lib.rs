@@ -8,6 +8,8 @@
 //! - `providers`: those there are, and how they are found
 //! - `scripted`: the model that answers from a file
 //! - `catalogue`: tiers, aliases, sizes and prices, as data
+//! - `credentials`: where keys come from, and where they are kept
+//! - `probe`: one tiny call, to see whether a provider answers
 //! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
@@ -21,10 +23,12 @@
 //! - This crate knows nothing of tools, agents or terminals.
 
 mod catalogue;
+mod credentials;
 mod error;
 mod gate;
 mod money;
 mod nearest;
+mod probe;
 mod provider;
 mod providers;
 mod scripted;
@@ -34,12 +38,16 @@ pub use catalogue::{
     Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
     Tier,
 };
+pub use credentials::{
+    CredentialError, Credentials, FoundKey, KeyLength, KeySource, Place, Profile, Stored,
+};
 pub use error::{ErrorTier, ModelError};
 pub use gate::{
-    Answered, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry, Spend, Unit,
-    input_tokens_estimate,
+    Answered, Ask, BreakerOptions, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry,
+    Slots, Spend, Unit, Urgency, input_tokens_estimate,
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
+pub use probe::{Probe, probe};
 pub use provider::{DeltaSink, Provider};
 pub use providers::{Anthropic, Endpoint, HttpOptions, OpenAiChat, Providers};
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};

@@ -10,7 +10,11 @@ use crate::run::Run;
 use crate::signal::Signal;
 
 impl<C: Call> Run<'_, C> {
-    pub(crate) async fn end(&mut self, ending: Ending) -> Result<Rest, DriveError> {
+    pub(crate) async fn end(&mut self, mut ending: Ending) -> Result<Rest, DriveError> {
+        // A machine keeps what it made itself inline; here it becomes a blob if long.
+        if let Some(text) = ending.result.text() {
+            ending.result = Payload::new(text.clone());
+        }
         self.record(
             "RunFinished",
             &RunFinished {

@@ -13,6 +13,10 @@ pub const HOME: &str = "SELVEDGE_HOME";
 pub const LOG: &str = "SELVEDGE_LOG";
 /// The script that takes the place of a model, as `--script` does.
 pub const SCRIPT: &str = "SELVEDGE_SCRIPT";
+/// The passphrase of the stored keys. At a terminal it is asked for instead.
+pub const PASSPHRASE: &str = "SELVEDGE_PASSPHRASE";
+/// All of the above: those that belong to no configuration key.
+pub const OWN: [&str; 4] = [HOME, LOG, SCRIPT, PASSPHRASE];
 /// What the variable of a configuration key begins with: `SELVEDGE_BUDGET_USD`.
 pub const CONFIG_PREFIX: &str = "SELVEDGE_";
 
@@ -24,6 +28,11 @@ const NO_COLOR: &str = "NO_COLOR";
 /// A variable that is set and not empty.
 pub fn text(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A variable that is set, not empty, and text.
+pub fn word(name: &str) -> Option<String> {
+    text(name)?.into_string().ok()
 }
 
 /// A variable that names a file or folder.

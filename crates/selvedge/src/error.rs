@@ -5,7 +5,7 @@ use std::fmt;
 
 use selvedge_agent::{CrewError, DefinitionError, SetupError};
 use selvedge_ledger::{LeaseError, LedgerError};
-use selvedge_model::{CatalogueError, ResolveError, ScriptError};
+use selvedge_model::{CatalogueError, CredentialError, ResolveError, ScriptError};
 use selvedge_runtime::DriveError;
 
 use crate::text::{did_you_mean, escape, one_line};
@@ -229,7 +229,10 @@ impl From<ResolveError> for Error {
                 let names: Vec<String> = variables.iter().map(|v| format!("`{v}`")).collect();
                 Self::new(Exit::NoProvider, "no model provider is available")
                     .cause(format!("none of {} is set", names.join(", ")))
-                    .hint("set one of them, or try `selvedge demo`, which needs no key")
+                    .hint(
+                        "set one of them, store a key with `selvedge auth login`, or try \
+                         `selvedge demo`, which needs no key",
+                    )
             }
             _ => Self::new(Exit::NoProvider, error.to_string()).hint(hint),
         }
@@ -245,6 +248,13 @@ impl From<ScriptError> for Error {
         Self::usage(format!("the script {place} cannot be used"))
             .cause(error.what)
             .hint("correct the script and run the command again")
+    }
+}
+
+impl From<CredentialError> for Error {
+    fn from(error: CredentialError) -> Self {
+        let hint = error.hint();
+        Self::failed(error.to_string()).hint(hint)
     }
 }
 

@@ -9,6 +9,7 @@
 //! - `ask`, `interrupt`: questions at the terminal, and being told to stop
 //! - `sessions`: finding sessions, and what can be said of them
 //! - `config`: what is set, and by whom
+//! - `keys`, `prompt`: the keys of providers, and asking for one unseen
 //! - `paths`, `env`: where things are kept, and the variables that say so
 //! - `error`: what happened, why, what to do next; and the exit codes
 //! - `lines`, `out`, `text`: data for programs and words for people
@@ -26,10 +27,12 @@ mod drive;
 mod env;
 mod error;
 mod interrupt;
+mod keys;
 mod lines;
 mod out;
 mod paths;
 mod progress;
+mod prompt;
 mod sessions;
 mod story;
 mod text;
@@ -40,6 +43,7 @@ use std::process::ExitCode;
 use crate::error::{Error, Exit};
 
 fn main() -> ExitCode {
+    hide();
     let arguments = commands::Arguments::from_command_line();
     log();
     let mut exit = arguments.perform().unwrap_or_else(|error| {
@@ -56,6 +60,14 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::from(exit as u8)
+}
+
+/// Keeps the process's memory and environment, and so its keys, from other
+/// processes of the same user, above all from the commands that agents run.
+fn hide() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    // Where the kernel refuses, there is nothing better to be done.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Logs to stderr, if somebody asked for it.

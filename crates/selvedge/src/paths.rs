@@ -59,6 +59,11 @@ impl Paths {
         self.config.join("config.toml")
     }
 
+    /// The configuration root; stored keys are kept in it.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
     /// Where crews are looked for, before the built-in ones.
     pub fn crews(&self, workspace: &Path) -> [PathBuf; 2] {
         [workspace.join(".selvedge/crews"), self.config.join("crews")]

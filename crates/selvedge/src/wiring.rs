@@ -15,6 +15,7 @@ use selvedge_tool::Toolbox;
 use crate::config::Config;
 use crate::env;
 use crate::error::{Error, Result};
+use crate::keys::{Keys, Opening};
 use crate::paths::Paths;
 
 /// The ledger, and what goes with it.
@@ -124,11 +125,30 @@ pub struct Models {
 }
 
 impl Models {
-    /// Those whose keys are set, and the script if there is one.
+    /// Those whose keys are set or stored, and the script if there is one.
     pub fn find(config: &Config, script: Option<Script>) -> Result<Self> {
+        // A script asks no provider, so nothing is unlocked for it.
+        let opening = match script {
+            Some(_) => Opening::Environment,
+            None => Opening::All,
+        };
+        Self::with(config, script, opening)
+    }
+
+    /// The same to look at and not to ask: nothing is unlocked.
+    pub fn known(config: &Config, script: Option<Script>) -> Result<Self> {
+        Self::with(config, script, Opening::Nothing)
+    }
+
+    fn with(config: &Config, script: Option<Script>, opening: Opening) -> Result<Self> {
         let catalogue = Catalogue::with(config.catalogue())?;
-        let lookup = |name: &str| env::text(name)?.into_string().ok();
-        let mut providers = Providers::from_env(&catalogue, &HttpOptions::default(), lookup);
+        let keys = Keys::find(config, opening)?;
+        let mut providers = Providers::with_keys(
+            &catalogue,
+            &HttpOptions::default(),
+            env::word,
+            |provider, facts| keys.of(provider, facts),
+        );
         let mut scripted = None;
         if let Some(script) = script {
             scripted = Some(script.name);

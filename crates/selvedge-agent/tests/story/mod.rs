@@ -333,6 +333,10 @@ impl Stage {
                 lines.extend(self.line(&event));
             }
         }
+        // Calls that run side by side end in any order.
+        for ends in lines.chunk_by_mut(|a, b| [a, b].iter().all(|l| l.starts_with("ToolCallF"))) {
+            ends.sort();
+        }
         lines.join("\n") + "\n"
     }
 

@@ -6,6 +6,7 @@
 
 mod backup;
 mod cache;
+mod log;
 mod notify;
 mod read;
 mod schema;

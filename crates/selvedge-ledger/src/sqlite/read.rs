@@ -17,7 +17,7 @@ use crate::upcast::Upcasts;
 
 pub(super) struct Reader {
     connection: Connection,
-    path: String,
+    pub(super) path: String,
     upcasts: Upcasts,
 }
 

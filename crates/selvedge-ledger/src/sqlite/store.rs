@@ -54,6 +54,12 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn open(options: &SqliteOptions) -> Result<Self, LedgerError> {
+        if options.vfs.is_none() {
+            super::log::keep_if_broken(&options.path).map_err(|e| LedgerError::Unusable {
+                path: options.path.display().to_string(),
+                why: format!("its log cannot be looked at: {e}"),
+            })?;
+        }
         let connection = connect(options, true)?;
         let mut store = Self {
             options: options.clone(),

@@ -1,5 +1,7 @@
 //! Checking everything against its hashes, and what is derived against its source.
 
+use std::path::Path;
+
 use rusqlite::{Connection, params};
 
 use super::read::{Reader, STREAM_INFO, stream_info};
@@ -66,7 +68,11 @@ impl Reader {
                 Ok((!same).then_some(what).into_iter().collect::<Vec<_>>())
             }),
         ];
-        for found in found {
+        let broken_logs = super::log::kept(Path::new(&self.path)).into_iter().map(|copy| {
+            let copy = copy.display();
+            format!("its log was damaged, and transactions in it were lost; a copy of it is `{copy}`")
+        });
+        for found in found.into_iter().chain([Ok(broken_logs.collect())]) {
             match found {
                 Ok(lines) => report.damage.extend(lines.into_iter().map(|what| Damage {
                     stream: StreamId::new("file"),

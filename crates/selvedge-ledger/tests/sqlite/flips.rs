@@ -121,3 +121,30 @@ fn compare(original: &Readings, readings: &Readings, flip: &str) -> bool {
     }
     same
 }
+
+/// As after a `kill -9`: the log was not folded in, and then one bit of it turns.
+#[tokio::test]
+async fn a_flipped_bit_in_a_log_that_was_left_behind_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let live = folder.path().join("live.db");
+    let ledger = SqliteLedger::open(&SqliteOptions::new(&live)).unwrap();
+    furnish(&ledger).await;
+    let dead = folder.path().join("dead.db");
+    std::fs::copy(&live, &dead).unwrap();
+    let mut log = std::fs::read(folder.path().join("live.db-wal")).unwrap();
+    let middle = log.len() / 2;
+    log[middle] ^= 16;
+    std::fs::write(folder.path().join("dead.db-wal"), &log).unwrap();
+
+    let ledger = SqliteLedger::open(&SqliteOptions::new(&dead)).unwrap();
+    let report = ledger.verify(None).await.unwrap();
+    let told = report
+        .damage
+        .iter()
+        .any(|d| d.what.contains("its log was damaged"));
+    assert!(told, "{:?}", report.damage);
+    assert_eq!(
+        std::fs::read(folder.path().join("dead.db-wal.damaged-1")).unwrap(),
+        log
+    );
+}

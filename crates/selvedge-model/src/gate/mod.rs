@@ -4,23 +4,32 @@
 //! knowledge is here, once. Reserving and asking are two steps because the
 //! caller puts the reservation on record before the call begins.
 
+mod breaker;
 mod budget;
 mod estimate;
+mod pacing;
+mod queue;
 mod retry;
 mod shortfall;
 mod spend;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use selvedge_ledger::Time;
 use selvedge_runtime::{Chance, Clock};
 use tokio_util::sync::CancellationToken;
 
+pub use breaker::BreakerOptions;
 pub use budget::{Budget, Reservation};
 pub use estimate::input_tokens_estimate;
+pub use queue::{Slots, Urgency};
 pub use retry::Retry;
 pub use shortfall::{BudgetError, Unit};
 pub use spend::{Limits, Spend};
 
+use self::pacing::{Go, Pacing};
+use self::queue::Queue;
 use crate::catalogue::Catalogue;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
@@ -35,6 +44,29 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
     retry: Retry,
+    queue: Queue,
+    pacing: Pacing,
+}
+
+/// A request, and how it is to be treated.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// What is asked.
+    pub request: &'a Request,
+    /// How urgent it is.
+    pub urgency: Urgency,
+    /// Models to ask instead, in this order, when the request's own cannot.
+    pub fallbacks: &'a [String],
+}
+
+impl<'a> From<&'a Request> for Ask<'a> {
+    fn from(request: &'a Request) -> Self {
+        Self {
+            request,
+            urgency: Urgency::default(),
+            fallbacks: &[],
+        }
+    }
 }
 
 /// An answer and what it took to get it.
@@ -91,7 +123,21 @@ impl Gate {
             clock,
             chance,
             retry: Retry::default(),
+            queue: Queue::new(Slots::default()),
+            pacing: Pacing::new(BreakerOptions::default()),
         }
+    }
+
+    /// The same gate with other slots.
+    pub fn with_slots(self, slots: Slots) -> Self {
+        let queue = Queue::new(slots);
+        Self { queue, ..self }
+    }
+
+    /// The same gate with another idea of when a provider is down.
+    pub fn with_breaker(self, options: BreakerOptions) -> Self {
+        let pacing = Pacing::new(options);
+        Self { pacing, ..self }
     }
 
     /// The same gate with another patience.
@@ -115,75 +161,189 @@ impl Gate {
     }
 
     /// Holds the worst case of one attempt at `request`: a cautious estimate of
-    /// its tokens and all the output it may ask for, at the model's price.
-    pub fn reserve(&self, budget: &Budget, request: &Request) -> Result<Reservation, BudgetError> {
+    /// its tokens and all the output it may ask for, at the price of the dearest
+    /// model that may have to answer.
+    pub fn reserve(
+        &self,
+        budget: &Budget,
+        request: &Request,
+        fallbacks: &[String],
+    ) -> Result<Reservation, BudgetError> {
         let output = u64::from(request.output_tokens_max);
         let input = self.input_tokens_worst(request);
-        let price = self.price(&request.model);
-        if let (None, Some(limited)) = (price, budget.money_limited()) {
-            let budget = limited.name().to_owned();
-            return Err(BudgetError::PriceUnknown {
-                budget,
-                model: request.model.clone(),
-            });
+        let mut dearest = Some(Usd::ZERO);
+        for model in std::iter::once(&request.model).chain(fallbacks) {
+            let price = self.price(model);
+            if let (None, Some(limited)) = (price, budget.money_limited()) {
+                return Err(BudgetError::PriceUnknown {
+                    budget: limited.name().to_owned(),
+                    model: model.clone(),
+                });
+            }
+            let cost = price.map(|price| price.worst(input, output));
+            dearest = dearest.zip(cost).map(|(a, b)| a.max(b));
         }
-        let cost = price.map(|price| price.worst(input, output));
-        budget.hold(Spend::one(input.saturating_add(output), cost))
+        budget.hold(Spend::one(input.saturating_add(output), dearest))
     }
 
-    /// Asks, and asks again where that can help. `notice` is told before each wait.
+    /// Asks, and asks again where that can help: the same model, then its
+    /// fallbacks. `notice` is told what goes on. An answer is always one model's.
     pub async fn ask(
         &self,
-        request: &Request,
+        ask: impl Into<Ask<'_>>,
         deltas: &mut dyn DeltaSink,
         notice: &(dyn Fn(&str) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<Answered, Failed> {
-        let begun = self.clock.now().0;
-        let since_begun = || u64::try_from(self.clock.now().0 - begun).unwrap_or(0);
-        let price = self.price(&request.model);
-        let mut attempts = 0;
-        let mut wasted = Spend::default();
+        let ask = ask.into();
+        let mut so_far = Tally::new(self.clock.now());
+        let mut instead: Request;
+        let mut request = ask.request;
+        let mut fallbacks = ask.fallbacks.iter();
         loop {
-            attempts += 1;
+            let failed = self
+                .ask_one(request, ask.urgency, deltas, notice, cancel, &mut so_far)
+                .await;
+            let error = match failed {
+                Ok(answered) => return Ok(answered),
+                Err(error) => error,
+            };
+            let next = fallbacks.next().filter(|_| another_may_help(&error));
+            let Some(next) = next else {
+                return Err(Failed {
+                    error,
+                    attempts: so_far.attempts,
+                    total_ms: so_far.millis(self.clock.now()),
+                    wasted: so_far.wasted,
+                });
+            };
+            notice(&format!("{error}; asking {next} instead"));
+            instead = Request {
+                model: next.clone(),
+                ..ask.request.clone()
+            };
+            request = &instead;
+        }
+    }
+
+    /// Asks one model until it answers or there is no point in going on.
+    async fn ask_one(
+        &self,
+        request: &Request,
+        urgency: Urgency,
+        deltas: &mut dyn DeltaSink,
+        notice: &(dyn Fn(&str) + Send + Sync),
+        cancel: &CancellationToken,
+        so_far: &mut Tally,
+    ) -> Result<Answered, ModelError> {
+        let provider = crate::providers::provider_of(&request.model);
+        let price = self.price(&request.model);
+        let now = self.clock.now().0;
+        let mut ticket = self.queue.ticket(provider, urgency, now);
+        let mut tries = 0;
+        loop {
+            let slot = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(ModelError::Cancelled),
+                slot = self.queue.enter(&ticket) => slot,
+            };
+            if let Some(wait) = self.pace(provider)? {
+                drop(slot);
+                notice(&format!(
+                    "{provider} asked for patience; waiting {:.1} s",
+                    wait.as_secs_f64()
+                ));
+                self.sleep(wait, cancel).await?;
+                continue;
+            }
+            tries += 1;
+            so_far.attempts += 1;
             let mut heard = Heard::default();
             let mut listen = |delta: Delta| {
-                heard.note(&delta, since_begun);
+                if !heard.anything {
+                    slot.answering();
+                }
+                heard.note(&delta, || so_far.millis(self.clock.now()));
                 deltas.take(delta);
             };
-            let mut error = match self.attempt(request, &mut listen, cancel).await {
+            let result = tokio::select! {
+                biased;
+                () = slot.give_way.cancelled() => None,
+                result = self.attempt(request, &mut listen, cancel) => Some(result),
+            };
+            drop(slot);
+            let now = self.clock.now();
+            let Some(result) = result else {
+                let given_up: Result<(), _> = Err(ModelError::Cancelled);
+                self.pacing.note(provider, &given_up, now, 0);
+                (tries, so_far.attempts) = (tries - 1, so_far.attempts - 1);
+                ticket = ticket.again();
+                continue;
+            };
+            if self.pacing.note(provider, &result, now, self.chance.next()) {
+                notice(&format!("{provider} does not answer and is given a rest"));
+            }
+            let error = match result {
                 Ok(response) => {
                     return Ok(Answered {
                         cost: price.map(|price| price.cost(&response.usage)),
                         response,
-                        attempts,
+                        attempts: so_far.attempts,
                         first_token_ms: heard.first_token_ms,
-                        total_ms: since_begun(),
-                        wasted,
+                        total_ms: so_far.millis(now),
+                        wasted: so_far.wasted,
                     });
                 }
                 Err(error) => error,
             };
-            wasted = wasted + heard.waste(request, price);
-            if let Some(wait) = self.retry.wait(&error, attempts, self.chance.next()) {
-                let (next, of) = (attempts + 1, self.retry.attempts_max);
-                let seconds = wait.as_secs_f64();
-                notice(&format!(
-                    "{error}; trying again in {seconds:.1} s ({next} of {of})"
-                ));
-                tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => error = ModelError::Cancelled,
-                    () = self.clock.sleep(wait) => continue,
-                }
+            so_far.wasted = so_far.wasted + heard.waste(request, price);
+            let Some(wait) = self.retry.wait(&error, tries, self.chance.next()) else {
+                return Err(error);
+            };
+            // The provider's wish holds for everybody, this call included.
+            if matches!(error, ModelError::RateLimited { .. }) {
+                notice(&error.to_string());
+                continue;
             }
-            let total_ms = since_begun();
-            return Err(Failed {
-                error,
-                attempts,
-                total_ms,
-                wasted,
-            });
+            let (next, of) = (tries + 1, self.retry.attempts_max);
+            let seconds = wait.as_secs_f64();
+            notice(&format!(
+                "{error}; trying again in {seconds:.1} s ({next} of {of})"
+            ));
+            self.sleep(wait, cancel).await?;
+        }
+    }
+
+    /// How long a provider is to be left alone; an error if that is too long.
+    fn pace(&self, provider: &str) -> Result<Option<Duration>, ModelError> {
+        let now = self.clock.now();
+        let left =
+            |until: Time| Duration::from_millis(until.millis_since(now).max(0).unsigned_abs());
+        match self.pacing.go(provider, now) {
+            Go::Now => Ok(None),
+            Go::Patience(until) if left(until) <= self.retry.retry_after_max => {
+                Ok(Some(left(until)))
+            }
+            Go::Patience(until) => Err(ModelError::RateLimited {
+                provider: provider.to_owned(),
+                what: "it asked for patience".to_owned(),
+                retry_after: Some(left(until)),
+            }),
+            Go::Down(until) => Err(ModelError::Degraded {
+                provider: provider.to_owned(),
+                what: format!(
+                    "its last calls failed, and it is asked again in {:.0} s",
+                    left(until).as_secs_f64()
+                ),
+            }),
+        }
+    }
+
+    async fn sleep(&self, wait: Duration, cancel: &CancellationToken) -> Result<(), ModelError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ModelError::Cancelled),
+            () = self.clock.sleep(wait) => Ok(()),
         }
     }
 
@@ -207,6 +367,38 @@ impl Gate {
             .facts(&request.model)
             .and_then(|facts| facts.context_tokens);
         input_tokens_estimate(request).min(context.unwrap_or(u64::MAX))
+    }
+}
+
+/// Whether another model may answer where this error came from one.
+fn another_may_help(error: &ModelError) -> bool {
+    match error {
+        ModelError::Transient { .. }
+        | ModelError::RateLimited { .. }
+        | ModelError::UserFixable { .. }
+        | ModelError::Degraded { .. } => true,
+        ModelError::Permanent { .. } | ModelError::Cancelled => false,
+    }
+}
+
+/// What one question has taken so far.
+struct Tally {
+    begun: Time,
+    attempts: u32,
+    wasted: Spend,
+}
+
+impl Tally {
+    fn new(begun: Time) -> Self {
+        Self {
+            begun,
+            attempts: 0,
+            wasted: Spend::default(),
+        }
+    }
+
+    fn millis(&self, now: Time) -> u64 {
+        now.millis_since(self.begun).max(0).unsigned_abs()
     }
 }
 

@@ -63,6 +63,7 @@ impl Retry {
             }
             ModelError::Permanent { .. }
             | ModelError::UserFixable { .. }
+            | ModelError::Degraded { .. }
             | ModelError::Cancelled => None,
         }
     }

@@ -1,7 +1,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use selvedge_runtime::{SeededChance, SystemClock};
+use async_trait::async_trait;
+use selvedge_runtime::SeededChance;
 use serde_json::json;
 
 use super::*;
@@ -36,13 +37,27 @@ fn request(model: &str) -> Request {
     }
 }
 
+/// The time that passes while everybody waits.
+struct Virtual(tokio::time::Instant);
+
+#[async_trait]
+impl Clock for Virtual {
+    fn now(&self) -> Time {
+        Time(i64::try_from(self.0.elapsed().as_millis()).unwrap())
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
 fn gate(entries: Vec<Entry>) -> Gate {
     let script = ScriptedModel::from_turns([("a", entries)]).with_price(price());
     let providers = Providers::new().with_script(script);
     Gate::new(
         providers,
         Catalogue::built_in(),
-        Arc::new(SystemClock),
+        Arc::new(Virtual(tokio::time::Instant::now())),
         Arc::new(SeededChance::new(1)),
     )
 }
@@ -136,7 +151,7 @@ async fn a_wait_the_provider_asks_for_is_kept_and_a_long_one_handed_back() {
         result.unwrap_err().error,
         ModelError::RateLimited { .. }
     ));
-    assert!(notices.is_empty() && took < 0.1);
+    assert!(notices.is_empty() && took < 0.1, "{notices:?} {took}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +193,7 @@ fn a_reservation_is_the_worst_case_at_the_models_price() {
         },
     );
     let held = gate(vec![])
-        .reserve(&budget, &request("scripted/demo"))
+        .reserve(&budget, &request("scripted/demo"), &[])
         .unwrap();
     let input = input_tokens_estimate(&request("scripted/demo"));
     assert_eq!(held.amount().tokens, input + 1000);
@@ -204,7 +219,7 @@ fn limited_money_refuses_a_model_without_a_price() {
             ..Limits::default()
         },
     );
-    let error = gate.reserve(&run, &unknown).unwrap_err();
+    let error = gate.reserve(&run, &unknown, &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "budget `session` limits money, and the price of `anthropic/claude-unheard-of` is not known"
@@ -218,7 +233,7 @@ fn limited_money_refuses_a_model_without_a_price() {
         },
     );
     assert_eq!(
-        gate.reserve(&by_tokens, &unknown)
+        gate.reserve(&by_tokens, &unknown, &[])
             .unwrap()
             .amount()
             .unpriced,
@@ -237,4 +252,163 @@ fn limits_are_read_as_plain_numbers() {
             calls: Some(40)
         }
     );
+}
+
+/// A provider that counts how often it is asked, and answers by a function.
+struct Counting<F> {
+    asked: Arc<std::sync::atomic::AtomicU32>,
+    answer: F,
+}
+
+#[async_trait]
+impl<F: Fn(u32) -> Result<&'static str, ModelError> + Send + Sync> crate::Provider for Counting<F> {
+    async fn ask(
+        &self,
+        request: &Request,
+        deltas: &mut dyn DeltaSink,
+        _cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let nth = self
+            .asked
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let text = (self.answer)(nth)?;
+        deltas.take(Delta::Text(text.into()));
+        let mut response = Turn::text(text).response(request, &request.model);
+        response.stop = Stop::End;
+        Ok(response)
+    }
+}
+
+type Answer = fn(u32) -> Result<&'static str, ModelError>;
+
+/// A gate to providers `a` and `b`, and how often each was asked.
+fn two(a: Answer, b: Answer) -> (Gate, [Arc<std::sync::atomic::AtomicU32>; 2]) {
+    let asked: [Arc<std::sync::atomic::AtomicU32>; 2] = Default::default();
+    let provider = |n: usize, answer| {
+        Arc::new(Counting {
+            asked: asked[n].clone(),
+            answer,
+        }) as Arc<dyn crate::Provider>
+    };
+    let providers = Providers::new()
+        .with("a", provider(0, a))
+        .with("b", provider(1, b));
+    let clock = Arc::new(Virtual(tokio::time::Instant::now()));
+    let chance = Arc::new(SeededChance::new(1));
+    (
+        Gate::new(providers, Catalogue::built_in(), clock, chance),
+        asked,
+    )
+}
+
+fn down(_: u32) -> Result<&'static str, ModelError> {
+    Err(ModelError::Transient {
+        provider: "a".into(),
+        what: "no route".into(),
+    })
+}
+
+async fn ask_a(gate: &Gate, urgency: Urgency, fallbacks: &[String]) -> Result<Answered, Failed> {
+    let request = request("a/one");
+    let ask = Ask {
+        request: &request,
+        urgency,
+        fallbacks,
+    };
+    gate.ask(ask, &mut |_| {}, &|_| {}, &CancellationToken::new())
+        .await
+}
+
+fn count(asked: &Arc<std::sync::atomic::AtomicU32>) -> u32 {
+    asked.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_provider_is_routed_around_and_hardly_asked_any_more() {
+    let (gate, asked) = two(down, |_| Ok("from b"));
+    let fallbacks = ["b/two".to_owned()];
+    for _ in 0..100 {
+        let answered = ask_a(&gate, Urgency::default(), &fallbacks).await.unwrap();
+        assert_eq!(answered.response.model, "b/two");
+        assert_eq!(answered.response.text(), "from b");
+    }
+    // Five failures open the breaker; the rest goes straight to the other.
+    assert!(count(&asked[0]) <= 6, "asked {} times", count(&asked[0]));
+    assert_eq!(count(&asked[1]), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_provider_without_fallback_fails_at_once_and_recovers_by_a_probe() {
+    let (gate, asked) = two(
+        |nth| if nth < 6 { down(nth) } else { Ok("back") },
+        |_| Ok("unused"),
+    );
+    for _ in 0..2 {
+        assert!(ask_a(&gate, Urgency::default(), &[]).await.is_err());
+    }
+    let before = count(&asked[0]);
+    for _ in 0..50 {
+        let failed = ask_a(&gate, Urgency::default(), &[]).await.unwrap_err();
+        assert!(matches!(failed.error, ModelError::Degraded { .. }));
+    }
+    assert_eq!(
+        count(&asked[0]),
+        before,
+        "an open breaker lets nothing through"
+    );
+    // One probe fails, the next succeeds.
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert!(ask_a(&gate, Urgency::default(), &[]).await.is_err());
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert_eq!(
+        ask_a(&gate, Urgency::default(), &[])
+            .await
+            .unwrap()
+            .response
+            .text(),
+        "back"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_request_goes_to_nobody_else_and_is_not_repeated() {
+    let (gate, asked) = two(
+        |_| {
+            Err(ModelError::Permanent {
+                provider: "a".into(),
+                what: "no".into(),
+            })
+        },
+        |_| Ok("from b"),
+    );
+    let failed = ask_a(&gate, Urgency::default(), &["b/two".to_owned()])
+        .await
+        .unwrap_err();
+    assert!(matches!(failed.error, ModelError::Permanent { .. }));
+    assert_eq!((count(&asked[0]), count(&asked[1])), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_gave_way_is_asked_again_and_answered() {
+    let (gate, asked) = two(|_| Ok("hi"), |_| Ok("unused"));
+    let gate = gate.with_slots(Slots {
+        per_provider: 1,
+        in_all: 1,
+    });
+    let awaited = Urgency {
+        awaited: true,
+        priority: 60,
+    };
+    let background = ask_a(&gate, Urgency::default(), &[]);
+    let person = async {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        let begun = tokio::time::Instant::now();
+        let answered = ask_a(&gate, awaited, &[]).await;
+        (answered, begun.elapsed())
+    };
+    let (background, (person, waited)) = tokio::join!(background, person);
+    assert!(background.is_ok() && person.is_ok());
+    assert!(waited < Duration::from_millis(13), "waited {waited:?}");
+    assert_eq!(count(&asked[0]), 3, "one call was begun twice");
 }

@@ -55,7 +55,8 @@ pub struct Endpoint {
     pub base_url: String,
     /// Its key; a server of one's own may need none.
     pub key: Option<SecretString>,
-    /// The variable the key came from, for error messages.
+    /// Where a person looks after the key: the variable it came from, or the
+    /// command that shows it.
     pub key_variable: Option<String>,
     /// How it is reached.
     pub options: HttpOptions,

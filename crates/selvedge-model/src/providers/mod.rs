@@ -14,7 +14,7 @@ mod sse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 pub use anthropic::Anthropic;
 pub use http::{Endpoint, HttpOptions};
@@ -45,9 +45,27 @@ impl Providers {
         options: &HttpOptions,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Self {
+        Self::with_keys(catalogue, options, &lookup, |_, facts| {
+            let source = facts.key_variable.clone()?;
+            let key = lookup(&source)?.into();
+            Some((key, source))
+        })
+    }
+
+    /// Those of the catalogue for which `keys` has a key, or `lookup` an address.
+    ///
+    /// `keys` is asked by the provider's name, and says with the key where a
+    /// person would look after it.
+    pub fn with_keys(
+        catalogue: &Catalogue,
+        options: &HttpOptions,
+        lookup: impl Fn(&str) -> Option<String>,
+        keys: impl Fn(&str, &ProviderFacts) -> Option<(SecretString, String)>,
+    ) -> Self {
         let mut providers = Self::new();
         for (name, facts) in catalogue.providers() {
-            let Some(endpoint) = endpoint(name, facts, options, &lookup) else {
+            let key = keys(name, facts).and_then(|(key, source)| Some((trimmed(key)?, source)));
+            let Some(endpoint) = endpoint(name, facts, options, key, &lookup) else {
                 continue;
             };
             let provider: Arc<dyn Provider> = match facts.protocol {
@@ -101,7 +119,7 @@ impl Providers {
     }
 }
 
-fn provider_of(model: &str) -> &str {
+pub(crate) fn provider_of(model: &str) -> &str {
     model
         .split_once('/')
         .map_or(model, |(provider, _)| provider)
@@ -112,13 +130,13 @@ fn endpoint(
     name: &str,
     facts: &ProviderFacts,
     options: &HttpOptions,
+    key: Option<(SecretString, String)>,
     lookup: &impl Fn(&str) -> Option<String>,
 ) -> Option<Endpoint> {
     let set = |variable: &Option<String>| {
         let value = lookup(variable.as_ref()?)?;
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     };
-    let key = set(&facts.key_variable);
     let elsewhere = set(&facts.base_url_variable);
     let host = set(&facts.host_variable);
     // A provider without any variable was added by the user and needs none.
@@ -130,13 +148,24 @@ fn endpoint(
     }
     let usual = facts.base_url.clone();
     let at_host = host.and_then(|host| on_host(usual.as_deref()?, &host));
+    let (key, source) = key.unzip();
     Some(Endpoint {
         provider: name.to_owned(),
         base_url: elsewhere.or(at_host).or(usual)?,
-        key: key.map(SecretString::from),
-        key_variable: facts.key_variable.clone(),
+        key,
+        key_variable: source.or_else(|| facts.key_variable.clone()),
         options: options.clone(),
     })
+}
+
+/// The key without the space around it, unless nothing is left.
+fn trimmed(key: SecretString) -> Option<SecretString> {
+    let text = key.expose_secret();
+    match text.trim() {
+        "" => None,
+        inner if inner.len() == text.len() => Some(key),
+        inner => Some(inner.into()),
+    }
 }
 
 /// The usual base URL with another host: `box`, `box:8080` or `http://box:8080`.
@@ -163,8 +192,6 @@ fn on_host(usual: &str, host: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret;
-
     use super::*;
 
     fn endpoint_of(name: &str, variables: &[(&str, &str)]) -> Option<Endpoint> {
@@ -178,7 +205,10 @@ mod tests {
                 .find(|(name, _)| *name == wanted)
                 .map(|(_, value)| (*value).to_owned())
         };
-        endpoint(name, facts, &HttpOptions::default(), &lookup)
+        let key = facts.key_variable.as_deref().and_then(lookup);
+        let key = key.and_then(|key| trimmed(key.into()));
+        let key = key.map(|key| (key, "KEY".to_owned()));
+        endpoint(name, facts, &HttpOptions::default(), key, &lookup)
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl From<WrittenError> for ModelError {
                     hint,
                 }
             }
+            ErrorTier::Degraded => Self::Degraded { provider, what },
             ErrorTier::Cancelled => Self::Cancelled,
         }
     }

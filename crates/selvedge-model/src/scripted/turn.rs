@@ -89,7 +89,7 @@ impl Turn {
     }
 
     /// The complete answer to `request`.
-    pub(super) fn response(&self, request: &Request, model: &str) -> Response {
+    pub(crate) fn response(&self, request: &Request, model: &str) -> Response {
         let mut parts = Vec::new();
         if let Some(reasoning) = &self.reasoning {
             parts.push(Part::Reasoning {

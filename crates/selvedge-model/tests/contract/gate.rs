@@ -116,7 +116,7 @@ async fn concurrent_calls_at_the_edge_never_spend_more_than_the_budget() {
     for _ in 0..64 {
         let (gate, budget) = (Arc::clone(&gate), budget.clone());
         tasks.spawn(async move {
-            let reservation = gate.reserve(&budget, &asking())?;
+            let reservation = gate.reserve(&budget, &asking(), &[])?;
             let answered = gate
                 .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
                 .await;

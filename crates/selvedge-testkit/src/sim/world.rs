@@ -586,6 +586,8 @@ impl<'a> Universe<'a> {
             agent: "helper".into(),
             request: Payload::new(""),
             model: "sim/one".into(),
+            fallbacks: Vec::new(),
+            awaited: false,
             system: Payload::new("You help."),
             tools: tools.clone(),
             definitions: Payload::new(json!(definitions).to_string()),

@@ -96,7 +96,7 @@ impl Show {
 
 fn check(place: &Place) -> Result {
     let config = place.load()?;
-    let models = Models::find(&config, None)?;
+    let models = Models::known(&config, None)?;
     let workspace = run::workspace(place.directory.as_deref())?;
     let settings = config.settings();
     if let Some(crew) = &settings.crew {

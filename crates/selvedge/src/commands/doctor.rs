@@ -132,7 +132,7 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
         let hint = "`selvedge config show` says what holds instead".into();
         ("config", Finding::Warn(warning.clone(), hint))
     }));
-    let models = match Models::find(&config, None) {
+    let models = match Models::known(&config, None) {
         Ok(models) => models,
         Err(error) => {
             findings.push((

@@ -2,6 +2,7 @@
 
 mod answer;
 mod audit;
+mod auth;
 mod completions;
 mod config;
 mod demo;
@@ -82,6 +83,9 @@ enum Command {
     Usage(usage::Usage),
     /// List models, prices, and which providers are available.
     Models(models::Models),
+    /// Store, show or forget the keys of model providers.
+    #[command(subcommand)]
+    Auth(auth::Auth),
     /// Show, check or describe the configuration.
     #[command(subcommand)]
     Config(config::Configure),
@@ -125,7 +129,8 @@ impl Arguments {
             Command::Audit(command) => looking(command.perform()),
             Command::Demo(command) => working(command.perform()),
             Command::Usage(command) => looking(command.perform()),
-            Command::Models(command) => command.perform(),
+            Command::Models(command) => looking(command.perform()),
+            Command::Auth(command) => looking(command.perform()),
             Command::Config(command) => command.perform(),
             Command::Doctor(command) => looking(command.perform()),
             Command::Completions(command) => command.perform(),

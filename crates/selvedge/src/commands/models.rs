@@ -1,6 +1,8 @@
 //! `models`: models, prices, and which providers are available.
 
-use clap::Args;
+mod test;
+
+use clap::{Args, Subcommand};
 use selvedge_model::{ModelFacts, Price, Tier};
 use serde_json::json;
 
@@ -17,14 +19,29 @@ pub struct Models {
     /// Print one model per line, as JSON.
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Ask each available provider for a word, and show how soon it answers.
+    Test(test::Test),
 }
 
 impl Models {
-    pub fn perform(self) -> Result {
+    pub async fn perform(self) -> Result {
+        match self.command {
+            Some(Command::Test(test)) => test.perform().await,
+            None => self.list(),
+        }
+    }
+
+    fn list(self) -> Result {
         let workspace = run::workspace(None)?;
         let config = Config::load(&Paths::find()?, &workspace)?;
         config.warnings().iter().for_each(|w| out::warn(w));
-        let models = wiring::Models::find(&config, run::script(None)?)?;
+        let models = wiring::Models::known(&config, run::script(None)?)?;
         let available = models.providers.available();
         let heading = [
             "MODEL",

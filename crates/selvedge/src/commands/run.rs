@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use selvedge_agent::{Crew, RunSpec, Setup, SetupError, assemble};
 use selvedge_ledger::StreamId;
+use selvedge_model::Profile;
 use selvedge_tool::Toolbox;
 use serde_json::Value;
 
@@ -35,6 +36,9 @@ pub struct Run {
     /// The model: `provider/model`, an alias, or a tier (low, medium, high).
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// The profile whose stored keys are used.
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
     /// What it may cost, in US dollars.
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
@@ -66,6 +70,8 @@ impl Run {
         let text = |text: String| toml::Value::String(text);
         config.flag("model", "--model", self.model.map(text));
         config.flag("crew", "--crew", self.crew.map(text));
+        let profile = self.profile.map(String::from).map(text);
+        config.flag("profile", "--profile", profile);
         let dollars = self.budget.map(|budget| toml::Value::Float(budget.0));
         config.flag("budget_usd", "--budget", dollars);
         let approve = self.approve.map(approve_value);
@@ -166,6 +172,7 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
         Err(error) => return Err(error.into()),
     };
     settings.limits.bound(&mut spec);
+    spec.awaited = true;
     Ok(spec)
 }
 

@@ -1,24 +1,72 @@
-//! `usage`: what was spent, by session, agent and model.
+//! `usage`: what was spent, by whom and on what.
 
-use clap::Args;
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
 use selvedge_agent::{Row, Spending};
-use selvedge_ledger::{LedgerError, Position, StreamId};
+use selvedge_ledger::{LedgerError, Position, StreamId, Time};
+use selvedge_model::Usd;
 use serde_json::json;
 
 use crate::error::{Exit, Result};
 use crate::out;
 use crate::sessions;
-use crate::text::{count, table};
+use crate::text::{count, escape, moment, table};
 use crate::wiring::Store;
+
+/// Cells of the longest bar, and the fewest that still show a difference.
+const BAR_CELLS: usize = 24;
+const BAR_CELLS_MIN: usize = 4;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Args)]
 pub struct Usage {
     /// Only this session.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Only this agent.
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Only this provider's models.
+    #[arg(long, value_name = "PROVIDER")]
+    provider: Option<String>,
+    /// Only calls from then on: a day such as `2026-11-01`, or `7d`, `24h`, `30m`.
+    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
+    since: Option<Since>,
+    /// One row for each of these, instead of each session, agent and model.
+    #[arg(long, value_name = "WHAT")]
+    by: Option<By>,
     /// Print one row per line, as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What rows are summed by.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Agent,
+    Model,
+    Provider,
+    Session,
+    Day,
+}
+
+/// A moment, or so many milliseconds before now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Since {
+    At(Time),
+    Before(i64),
+}
+
+/// A row's key: what it is about, in one to three words.
+type Key = Vec<String>;
+
+/// What was spent under a key.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    row: Row,
+    in_doubt: Usd,
 }
 
 impl Usage {
@@ -31,60 +79,147 @@ impl Usage {
                 all.into_iter().map(|info| info.id).collect()
             }
         };
-        let heading = [
-            "SESSION", "AGENT", "MODEL", "CALLS", "IN", "CACHED", "OUT", "COST",
-        ];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        let mut total = Row::default();
+        let since = self.since.map(|since| match since {
+            Since::At(time) => time,
+            Since::Before(millis) => Time(store.clock.now().0.saturating_sub(millis)),
+        });
+        let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
         for session in &sessions {
-            let spending = match spending(&store, session).await {
-                Ok(spending) => spending,
-                Err(error) => {
-                    out::warn(&format!("session `{session}` is left out: {error}"));
-                    continue;
-                }
-            };
-            for ((agent, model), row) in &spending.rows {
-                if self.json {
-                    out::json(&json!({
-                        "session": session, "agent": agent, "model": model, "calls": row.calls,
-                        "usage": row.usage, "cost_usd": known(row), "unpriced_calls": row.unpriced,
-                    }));
-                }
-                let name = [session.to_string(), agent.clone(), model.clone()];
-                rows.push(name.into_iter().chain(cells(row)).collect());
-                total = sum(total, *row);
-            }
-            if spending.in_doubt().nanos() > 0 {
-                out::warn(&format!(
-                    "session `{session}` may have spent up to {} more, on calls whose end is not \
-                     on record",
-                    spending.in_doubt()
-                ));
+            if let Err(error) = self.add(&store, session, since, &mut sums).await {
+                out::warn(&format!("session `{session}` is left out: {error}"));
             }
         }
-        if !self.json && total.calls == 0 {
-            out::say("nothing was spent");
-        } else if !self.json {
-            let name = ["total".to_owned(), String::new(), String::new()];
-            rows.push(name.into_iter().chain(cells(&total)).collect());
-            out::line(&table(&rows));
+        if self.json {
+            sums.iter().for_each(|(key, sum)| self.print(key, sum));
+        } else {
+            self.show(&sums);
         }
         Ok(Exit::Done)
     }
-}
 
-async fn spending(store: &Store, session: &StreamId) -> std::result::Result<Spending, LedgerError> {
-    let mut spending = Spending::default();
-    let all = store.ledger.session_after(session, Position::default());
-    let all = all.await?.0;
-    // What a fork has copied was paid for once, in the session it comes from.
-    let forked = all.iter().find(|e| &*e.kind == "SessionForked");
-    let forked = forked.map(|event| event.time);
-    for event in all.iter().filter(|e| forked.is_none_or(|t| e.time > t)) {
-        spending.apply(event)?;
+    /// Adds a session's calls; none of them if it cannot be read.
+    async fn add(
+        &self,
+        store: &Store,
+        session: &StreamId,
+        since: Option<Time>,
+        sums: &mut BTreeMap<Key, Sum>,
+    ) -> std::result::Result<(), LedgerError> {
+        let mut spending = Spending::default();
+        let mut charges = Vec::new();
+        let all = store.ledger.session_after(session, Position::default());
+        let all = all.await?.0;
+        // What a fork has copied was paid for once, in the session it comes from.
+        let forked = all.iter().find(|e| &*e.kind == "SessionForked");
+        let forked = forked.map(|event| event.time);
+        for event in all.iter().filter(|e| forked.is_none_or(|t| e.time > t)) {
+            charges.extend(spending.charge(event)?);
+        }
+        let is_meant = |agent: &str, model: &str, time: Time| {
+            self.agent.as_deref().is_none_or(|wanted| wanted == agent)
+                && self
+                    .provider
+                    .as_deref()
+                    .is_none_or(|wanted| wanted == provider_of(model))
+                && since.is_none_or(|since| time >= since)
+        };
+        for charge in charges {
+            if is_meant(&charge.agent, &charge.model, charge.time) {
+                let key = self.key(session, &charge.agent, &charge.model, charge.time);
+                let sum = sums.entry(key).or_default();
+                sum.row = sum.row + charge.row;
+            }
+        }
+        for begun in spending.in_doubt() {
+            if is_meant(&begun.agent, &begun.model, begun.time) {
+                let key = self.key(session, &begun.agent, &begun.model, begun.time);
+                let sum = sums.entry(key).or_default();
+                sum.in_doubt = sum.in_doubt + begun.reserved.usd;
+            }
+        }
+        Ok(())
     }
-    Ok(spending)
+
+    fn key(&self, session: &StreamId, agent: &str, model: &str, time: Time) -> Key {
+        match self.by {
+            None => vec![session.to_string(), agent.to_owned(), model.to_owned()],
+            Some(By::Agent) => vec![agent.to_owned()],
+            Some(By::Model) => vec![model.to_owned()],
+            Some(By::Provider) => vec![provider_of(model).to_owned()],
+            Some(By::Session) => vec![session.to_string()],
+            Some(By::Day) => vec![moment(time).chars().take(10).collect()],
+        }
+    }
+
+    /// The names of a key's words.
+    fn names(&self) -> &'static [&'static str] {
+        match self.by {
+            None => &["session", "agent", "model"],
+            Some(By::Agent) => &["agent"],
+            Some(By::Model) => &["model"],
+            Some(By::Provider) => &["provider"],
+            Some(By::Session) => &["session"],
+            Some(By::Day) => &["day"],
+        }
+    }
+
+    fn print(&self, key: &Key, sum: &Sum) {
+        let row = &sum.row;
+        let mut line = json!({
+            "calls": row.calls, "usage": row.usage, "unpriced_calls": row.unpriced,
+            "cost_usd": (row.unpriced == 0).then_some(row.cost), "in_doubt_usd": sum.in_doubt,
+        });
+        for (name, word) in self.names().iter().zip(key) {
+            line[*name] = json!(word);
+        }
+        out::json(&line);
+    }
+
+    fn show(&self, sums: &BTreeMap<Key, Sum>) {
+        let total = sums.values().fold(Sum::default(), |total, sum| Sum {
+            row: total.row + sum.row,
+            in_doubt: total.in_doubt + sum.in_doubt,
+        });
+        if sums.is_empty() {
+            out::say("nothing was spent");
+            return;
+        }
+        let most = sums
+            .values()
+            .map(|sum| sum.row.cost)
+            .max()
+            .unwrap_or_default();
+        let heading = ["CALLS", "IN", "CACHED", "OUT", "COST"];
+        let names = self.names().iter().map(|name| name.to_uppercase());
+        let heading = heading.map(str::to_owned);
+        let mut rows = vec![names.chain(heading).collect::<Vec<_>>()];
+        for (key, sum) in sums {
+            let mut row: Vec<String> = key.iter().map(|word| escape(word)).collect();
+            row.extend(cells(&sum.row));
+            rows.push(row);
+        }
+        let mut last = vec![String::new(); self.names().len()];
+        last[0] = "total".to_owned();
+        last.extend(cells(&total.row));
+        rows.push(last);
+        // Bars are for eyes: they fill the room that a terminal leaves, and a
+        // program that reads the table gets none.
+        let width = table(&rows).lines().map(|line| line.chars().count()).max();
+        let columns = out::columns().unwrap_or_default();
+        let room = columns.saturating_sub(width.unwrap_or_default() + 2);
+        if room >= BAR_CELLS_MIN && most > Usd::ZERO {
+            for (row, sum) in rows[1..].iter_mut().zip(sums.values()) {
+                row.push(bar(sum.row.cost, most, room.min(BAR_CELLS)));
+            }
+        }
+        out::line(&table(&rows));
+        if total.in_doubt > Usd::ZERO {
+            out::warn(&format!(
+                "up to {} more may have been spent, on calls whose end is not on record",
+                total.in_doubt
+            ));
+        }
+    }
 }
 
 fn cells(row: &Row) -> [String; 5] {
@@ -106,15 +241,59 @@ fn cost(row: &Row) -> String {
     }
 }
 
-fn known(row: &Row) -> Option<selvedge_model::Usd> {
-    (row.unpriced == 0).then_some(row.cost)
+/// A bar as long as `cost` is of `most`, which has `cells`; at least a sliver for
+/// anything at all.
+fn bar(cost: Usd, most: Usd, cells: usize) -> String {
+    let eighths = u128::from(cost.nanos()) * cells as u128 * 8;
+    let eighths = eighths.div_ceil(u128::from(most.nanos().max(1))) as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{part}", "█".repeat(eighths / 8))
 }
 
-fn sum(a: Row, b: Row) -> Row {
-    Row {
-        calls: a.calls + b.calls,
-        usage: a.usage + b.usage,
-        cost: a.cost + b.cost,
-        unpriced: a.unpriced + b.unpriced,
+fn provider_of(model: &str) -> &str {
+    model.split('/').next().unwrap_or(model)
+}
+
+/// `2026-11-01`, `7d`, `24h` or `30m`.
+fn parse_since(text: &str) -> std::result::Result<Since, String> {
+    let wrong =
+        || format!("`{text}` is neither a day such as `2026-11-01` nor a time such as `7d`");
+    if let Ok(day) = text.parse::<jiff::civil::Date>() {
+        let start = day
+            .to_zoned(jiff::tz::TimeZone::system())
+            .map_err(|_| wrong())?;
+        return Ok(Since::At(Time(start.timestamp().as_millisecond())));
+    }
+    let unit = match text.chars().last() {
+        Some('d') => DAY_MS,
+        Some('h') => DAY_MS / 24,
+        Some('m') => DAY_MS / 24 / 60,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    Ok(Since::Before(i64::from(number).saturating_mul(unit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part_of_the_most() {
+        let most = Usd::from_nanos(1000);
+        assert_eq!(bar(most, most, 24), "█".repeat(24));
+        assert_eq!(bar(Usd::from_nanos(500), most, 24), "█".repeat(12));
+        assert_eq!(bar(Usd::from_nanos(1), most, 24), "▏");
+        assert_eq!(bar(Usd::ZERO, most, 24), "");
+    }
+
+    #[test]
+    fn a_beginning_is_a_day_or_a_length_of_time() {
+        assert_eq!(parse_since("7d"), Ok(Since::Before(7 * DAY_MS)));
+        assert_eq!(parse_since("24h"), Ok(Since::Before(DAY_MS)));
+        assert!(matches!(parse_since("2026-11-01"), Ok(Since::At(_))));
+        for wrong in ["", "d", "7", "-1d", "2026-13-01", "7 days", "é"] {
+            assert!(parse_since(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -41,6 +41,7 @@ pub const KEYS: &[Key] = &[
     key("crew", Kind::Text),
     key("approve", Kind::Text),
     key("budget_usd", Kind::Number),
+    key("profile", Kind::Text),
     key("limits.model_calls_max", Kind::Whole),
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
@@ -167,7 +168,7 @@ impl Layer {
     /// The `SELVEDGE_*` variables that set nothing, with what was probably meant.
     pub(super) fn unknown_variables() -> Vec<String> {
         let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
-        known.extend([env::HOME, env::LOG, env::SCRIPT].map(str::to_owned));
+        known.extend(env::OWN.map(str::to_owned));
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let unknown = set.filter(|name| name.starts_with(env::CONFIG_PREFIX));
@@ -188,6 +189,12 @@ impl Layer {
             warnings.push(format!(
                 "`approve = \"auto\"` in `{file}` is ignored: a project may tighten security, \
                  not loosen it; pass `--approve auto` if you mean it"
+            ));
+        }
+        if self.values.remove("profile").is_some() {
+            warnings.push(format!(
+                "`profile` in `{file}` is ignored: it decides whose keys are used; put it into \
+                 your own configuration"
             ));
         }
         if !self.catalogue.is_empty() {

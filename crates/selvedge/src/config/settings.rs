@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use selvedge_agent::RunSpec;
+use selvedge_model::Profile;
 use serde::{Deserialize, Serialize};
 
 /// The configuration of Selvedge.
@@ -18,6 +19,11 @@ pub struct Settings {
     pub approve: Option<Approve>,
     /// What one session may cost, in US dollars. Default: no limit.
     pub budget_usd: Option<Dollars>,
+    /// The profile whose stored keys are used. Default: `default`.
+    ///
+    /// Not read from a project's `.selvedge/config.toml`.
+    #[schemars(with = "Option<String>")]
+    pub profile: Option<Profile>,
     /// Bounds on what an agent's own file allows.
     #[serde(default)]
     pub limits: Limits,

@@ -28,6 +28,7 @@ fn each_layer_lies_over_the_one_below() {
         crew  "project"  ROOT/work/.selvedge/config.toml
         approve  "ask"  default
         budget_usd  2.5  ROOT/work/.selvedge/local/config.toml
+        profile  (not set)  default
         limits.model_calls_max  7  $SELVEDGE_LIMITS_MODEL_CALLS_MAX
         limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
@@ -49,6 +50,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         crew  "solo"  default
         approve  "ask"  default
         budget_usd  (not set)  default
+        profile  (not set)  default
         limits.model_calls_max  (not set)  default
         limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
@@ -79,7 +81,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, limits, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");

@@ -1,5 +1,6 @@
 //! The binary as a person and a script meet it: exit code, stdout, stderr.
 
+mod auth;
 mod bad_input;
 mod config;
 mod crews;

@@ -61,7 +61,7 @@ impl Cancel {
 /// Drives a session that nobody drives, to take the letter up. No model is
 /// asked on the way.
 async fn end(store: &Store, session: &StreamId) -> Result<()> {
-    let models = Models::find(&Config::defaults(), None)?;
+    let models = Models::known(&Config::defaults(), None)?;
     let driver = wiring::driver(
         store,
         models,
