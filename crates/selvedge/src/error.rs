@@ -229,7 +229,10 @@ impl From<ResolveError> for Error {
                 let names: Vec<String> = variables.iter().map(|v| format!("`{v}`")).collect();
                 Self::new(Exit::NoProvider, "no model provider is available")
                     .cause(format!("none of {} is set", names.join(", ")))
-                    .hint("set one of them, or try `selvedge demo`, which needs no key")
+                    .hint(
+                        "set one of them, store a key with `selvedge auth login`, or try \
+                         `selvedge demo`, which needs no key",
+                    )
             }
             _ => Self::new(Exit::NoProvider, error.to_string()).hint(hint),
         }

@@ -1,7 +1,6 @@
 //! `usage`: what was spent, by whom and on what.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
 use selvedge_agent::{Row, Spending};
@@ -15,8 +14,9 @@ use crate::sessions;
 use crate::text::{count, escape, moment, table};
 use crate::wiring::Store;
 
-/// Cells of the longest bar.
-const BAR_CELLS: u64 = 24;
+/// Cells of the longest bar, and the fewest that still show a difference.
+const BAR_CELLS: usize = 24;
+const BAR_CELLS_MIN: usize = 4;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -189,8 +189,6 @@ impl Usage {
             .map(|sum| sum.row.cost)
             .max()
             .unwrap_or_default();
-        // Bars are for eyes; a program that reads the table gets none.
-        let has_bars = std::io::stdout().is_terminal() && most > Usd::ZERO;
         let heading = ["CALLS", "IN", "CACHED", "OUT", "COST"];
         let names = self.names().iter().map(|name| name.to_uppercase());
         let heading = heading.map(str::to_owned);
@@ -198,15 +196,22 @@ impl Usage {
         for (key, sum) in sums {
             let mut row: Vec<String> = key.iter().map(|word| escape(word)).collect();
             row.extend(cells(&sum.row));
-            if has_bars {
-                row.push(bar(sum.row.cost, most));
-            }
             rows.push(row);
         }
         let mut last = vec![String::new(); self.names().len()];
         last[0] = "total".to_owned();
         last.extend(cells(&total.row));
         rows.push(last);
+        // Bars are for eyes: they fill the room that a terminal leaves, and a
+        // program that reads the table gets none.
+        let width = table(&rows).lines().map(|line| line.chars().count()).max();
+        let columns = out::columns().unwrap_or_default();
+        let room = columns.saturating_sub(width.unwrap_or_default() + 2);
+        if room >= BAR_CELLS_MIN && most > Usd::ZERO {
+            for (row, sum) in rows[1..].iter_mut().zip(sums.values()) {
+                row.push(bar(sum.row.cost, most, room.min(BAR_CELLS)));
+            }
+        }
         out::line(&table(&rows));
         if total.in_doubt > Usd::ZERO {
             out::warn(&format!(
@@ -236,9 +241,10 @@ fn cost(row: &Row) -> String {
     }
 }
 
-/// A bar as long as `cost` is of `most`; at least a sliver for anything at all.
-fn bar(cost: Usd, most: Usd) -> String {
-    let eighths = u128::from(cost.nanos()) * u128::from(BAR_CELLS) * 8;
+/// A bar as long as `cost` is of `most`, which has `cells`; at least a sliver for
+/// anything at all.
+fn bar(cost: Usd, most: Usd, cells: usize) -> String {
+    let eighths = u128::from(cost.nanos()) * cells as u128 * 8;
     let eighths = eighths.div_ceil(u128::from(most.nanos().max(1))) as usize;
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     format!("{}{part}", "█".repeat(eighths / 8))
@@ -275,10 +281,10 @@ mod tests {
     #[test]
     fn a_bar_is_as_long_as_its_part_of_the_most() {
         let most = Usd::from_nanos(1000);
-        assert_eq!(bar(most, most), "█".repeat(24));
-        assert_eq!(bar(Usd::from_nanos(500), most), "█".repeat(12));
-        assert_eq!(bar(Usd::from_nanos(1), most), "▏");
-        assert_eq!(bar(Usd::ZERO, most), "");
+        assert_eq!(bar(most, most, 24), "█".repeat(24));
+        assert_eq!(bar(Usd::from_nanos(500), most, 24), "█".repeat(12));
+        assert_eq!(bar(Usd::from_nanos(1), most, 24), "▏");
+        assert_eq!(bar(Usd::ZERO, most, 24), "");
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn without_a_key_the_variables_are_named() {
         -- stderr --
         error: no model provider is available
           cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
-          hint: set one of them, or try `selvedge demo`, which needs no key
+          hint: set one of them, store a key with `selvedge auth login`, or try `selvedge demo`, which needs no key
     "#]]);
 }
 

@@ -193,6 +193,19 @@ fn a_dumb_terminal_gets_plain_lines_and_every_word_once() {
 }
 
 #[test]
+fn the_bars_of_usage_fit_into_the_terminal() {
+    let world = World::new();
+    assert_eq!(world.run("- text: fine", &["do it"]).code, 0);
+    for (columns, has_bars) in [(40, false), (90, true), (200, true)] {
+        let terminal = Terminal::start(world.command(&["usage"]), columns);
+        let (_, text) = terminal.end();
+        assert_eq!(text.contains('█'), has_bars, "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(!has_bars || widest <= Some(columns.into()), "{text}");
+    }
+}
+
+#[test]
 fn a_list_fits_into_the_terminal() {
     let world = World::new();
     let request = "a request that goes on and on and does not fit into so narrow a terminal";
