@@ -1,11 +1,12 @@
 //! From a crew's files and a request to what a run starts with.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
 use selvedge_model::ToolDefinition;
-use selvedge_tool::{ToolSpec, Toolbox, World};
+use selvedge_tool::{ToolSpec, Toolbox, Workspace, World};
 use serde_json::{Value, json};
 
 use crate::crew::Crew;
@@ -14,7 +15,7 @@ use crate::spec::{Approve, RunSpec};
 use crate::tools::DELEGATE;
 
 /// Instructions longer than this are cut, and say so.
-const INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
+const INSTRUCTIONS_BYTES_MAX: u64 = 32 * 1024;
 
 /// What a person decides about a run.
 pub struct Setup<'a> {
@@ -228,18 +229,57 @@ fn delegate(crew: &Crew, team: &BTreeMap<String, RunSpec>) -> ToolSpec {
     }
 }
 
-/// The workspace's instructions for agents, and the file they are in.
+/// The workspace's instructions for agents, and the file they are in. They are
+/// content of the repository: a link that leads out of it, or something that is
+/// not a file, is not read.
 fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
-    ["AGENTS.md", "CLAUDE.md"].into_iter().find_map(|file| {
-        let mut text = std::fs::read_to_string(workspace.join(file)).ok()?;
-        if text.len() > INSTRUCTIONS_BYTES_MAX {
-            let end = text.floor_char_boundary(INSTRUCTIONS_BYTES_MAX);
-            let left_out = text.len() - end;
-            text.truncate(end);
+    let workspace = Workspace::open(workspace).ok()?;
+    ["AGENTS.md", "CLAUDE.md"].into_iter().find_map(|name| {
+        let (file, _) = workspace.open_file(name).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        let mut text = Vec::new();
+        let kept = file.take(INSTRUCTIONS_BYTES_MAX).read_to_end(&mut text);
+        let left_out = bytes.saturating_sub(kept.ok()? as u64);
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        if left_out > 0 {
             text.push_str(&format!(
                 "\n[cut: {left_out} more bytes; read the file for the rest]"
             ));
         }
-        Some((file, text))
+        Some((name, text))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn instructions_are_read_from_the_workspace_and_from_nowhere_else() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("key"), "secret").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        assert_eq!(instructions(folder.path()), None);
+        symlink(outside.path().join("key"), path("AGENTS.md")).unwrap();
+        assert_eq!(instructions(folder.path()), None);
+        std::fs::remove_file(path("AGENTS.md")).unwrap();
+        let mut mkfifo = std::process::Command::new("mkfifo");
+        assert!(mkfifo.arg(path("AGENTS.md")).status().unwrap().success());
+        assert_eq!(instructions(folder.path()), None, "and nobody waits for it");
+        std::fs::write(path("CLAUDE.md"), "be kind").unwrap();
+        let found = instructions(folder.path()).unwrap();
+        assert_eq!(found, ("CLAUDE.md", "be kind".to_owned()));
+    }
+
+    #[test]
+    fn long_instructions_are_cut_and_say_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = "ä".repeat(INSTRUCTIONS_BYTES_MAX as usize);
+        std::fs::write(folder.path().join("AGENTS.md"), long).unwrap();
+        let (_, text) = instructions(folder.path()).unwrap();
+        assert!(text.ends_with("[cut: 32768 more bytes; read the file for the rest]"));
+    }
 }

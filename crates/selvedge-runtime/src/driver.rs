@@ -12,14 +12,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use selvedge_ledger::{Fence, Ledger, LedgerError, NewEvent, NewStream, Pen, StreamId, Sync};
 use serde::Serialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Pause;
 use crate::clock::Clock;
 use crate::events::RunStarted;
-use crate::machine::{Call, Ending, Machine};
+use crate::machine::{Call, ChildSpec, Ending, Machine};
 use crate::perform::{Performer, Watcher};
+use crate::resting::Place;
 use crate::run::Run;
 
 /// Drives machines whose calls are of type `C`.
@@ -146,7 +146,7 @@ impl<C: Call> Driver<C> {
     ) -> BoxFuture<'a, Result<Rest, DriveError>> {
         // Boxed because a run drives its children.
         Box::pin(async move {
-            let mut run = Run::load(self, stream, fence, cancel).await?;
+            let mut run = Run::load(self, stream, fence, cancel, None).await?;
             run.settle().await?;
             run.go().await
         })
@@ -155,16 +155,20 @@ impl<C: Call> Driver<C> {
     /// Opens a child, if need be, and drives it.
     pub(crate) async fn drive_child(
         self,
-        stream: StreamId,
-        parent: StreamId,
-        kind: String,
-        spec: Value,
+        stream: &StreamId,
+        parent: &StreamId,
+        spec: Option<ChildSpec>,
         fence: Option<Fence>,
         cancel: CancellationToken,
+        place: Place,
     ) -> Result<Rest, DriveError> {
-        self.start(&stream, Some(&parent), &kind, spec, fence.clone())
-            .await?;
-        self.drive(&stream, fence, cancel).await
+        if let Some(ChildSpec { kind, spec }) = spec {
+            self.start(stream, Some(parent), &kind, spec, fence.clone())
+                .await?;
+        }
+        let mut run = Run::load(&self, stream, fence, cancel, Some(place)).await?;
+        run.settle().await?;
+        run.go().await
     }
 
     /// Flushes, and waits out a ledger that does not answer for a moment.

@@ -1,16 +1,16 @@
 //! How a run stops: by itself, because it was cancelled, or for a while.
 
 use futures::StreamExt;
-use selvedge_ledger::{Payload, StreamId, Sync};
+use selvedge_ledger::{Payload, Sync};
 
 use crate::driver::{DriveError, Rest};
 use crate::events::{RunFinished, RunPaused};
-use crate::machine::{Act, Call, Due, Effect, Ending, Status};
+use crate::machine::{Call, Ending, Status};
 use crate::run::Run;
 use crate::signal::Signal;
 
 impl<C: Call> Run<'_, C> {
-    pub(crate) async fn end(&mut self, mut ending: Ending) -> Result<Rest, DriveError> {
+    async fn end(&mut self, mut ending: Ending) -> Result<Rest, DriveError> {
         // A machine keeps what it made itself inline; here it becomes a blob if long.
         if let Some(text) = ending.result.text() {
             ending.result = Payload::new(text.clone());
@@ -26,38 +26,15 @@ impl<C: Call> Run<'_, C> {
         Ok(Rest::Ended(ending))
     }
 
-    /// Stops what is under way, tells the children, and ends.
+    /// Ends by itself. What is still under way is not needed any more.
+    pub(crate) async fn end_done(&mut self, ending: Ending) -> Result<Rest, DriveError> {
+        self.stop_all("its parent has ended").await?;
+        self.end(ending).await
+    }
+
+    /// Ends because somebody wants it to.
     pub(crate) async fn end_cancelled(&mut self) -> Result<Rest, DriveError> {
-        self.stop.cancel();
-        let children: Vec<StreamId> = self.book.children.values().cloned().collect();
-        for child in &children {
-            let cancel = Signal::Cancel {
-                reason: "its parent was cancelled".into(),
-            };
-            let (ledger, clock) = (&*self.driver.ledger, &*self.driver.clock);
-            cancel
-                .send(
-                    ledger,
-                    clock,
-                    child,
-                    "driver",
-                    "cancelled-with-parent".into(),
-                )
-                .await?;
-        }
-        // Children that are not being driven must be, to end.
-        if let Due::Effects(effects) = self.machine.due() {
-            for Effect { id, act } in effects {
-                if let Act::Child(spec) = act
-                    && let Some(stream) = self.book.children.get(&id)
-                    && (!self.begun.contains(&id) || self.resting.remove(&id).is_some())
-                {
-                    self.flight
-                        .push(self.child(id.clone(), stream.clone(), spec.kind, spec.spec));
-                }
-            }
-        }
-        self.drain().await?;
+        self.stop_all("its parent was cancelled").await?;
         let reason = self.book.cancelled.clone().unwrap_or_default();
         let result = Payload::new(reason);
         self.end(Ending {
@@ -66,6 +43,28 @@ impl<C: Call> Run<'_, C> {
             data: None,
         })
         .await
+    }
+
+    /// Stops what is under way, cancels the children, and waits for all of them.
+    async fn stop_all(&mut self, reason: &str) -> Result<(), DriveError> {
+        self.stop.cancel();
+        for (effect, stream) in self.book.children.clone() {
+            let ledger = &*self.driver.ledger;
+            let is_driven = self.begun.contains(&effect);
+            // One that never began needs no end.
+            if !is_driven && ledger.stream(&stream).await?.is_none() {
+                continue;
+            }
+            let cancel = Signal::Cancel {
+                reason: reason.to_owned(),
+            };
+            let (clock, id) = (&*self.driver.clock, "cancelled-with-parent".into());
+            cancel.send(ledger, clock, &stream, "driver", id).await?;
+            if !is_driven {
+                self.flight.push(self.child(effect, stream, None));
+            }
+        }
+        self.drain().await
     }
 
     /// Stops what is under way and stops driving; the run can go on later.

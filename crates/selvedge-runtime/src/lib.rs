@@ -6,6 +6,7 @@
 //! - `perform`: the trait through which effects touch the world
 //! - `driver`, `run`: performs effects, records them before and after
 //! - `letters`: taking what somebody outside said
+//! - `resting`: children that wait for somebody
 //! - `ending`: how a run stops
 //! - `settle`: what to do with calls that a crash left open
 //! - `book`: the driver's own fold: what is open, asked, paused
@@ -29,6 +30,7 @@ mod events;
 mod letters;
 mod machine;
 mod perform;
+mod resting;
 mod run;
 mod session;
 mod settle;

@@ -1,12 +1,12 @@
 //! One run being driven: its machine, its book, and what is under way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use selvedge_ledger::{
     Fence, LedgerError, NewEvent, Pen, Seq, Snapshot, StreamId, Subscription, Sync, Time, Topic,
 };
@@ -20,8 +20,9 @@ use crate::events::{
     ChildFinished, ChildStarted, Finished, QuestionAsked, RunPaused, RunResumed, Started, Timer,
     Unfinished,
 };
-use crate::machine::{Act, Call, Due, Effect, EffectId, Machine, Nature};
+use crate::machine::{Act, Call, ChildSpec, Due, Effect, EffectId, Machine, Nature};
 use crate::perform::{Hold, Performed, Scene};
+use crate::resting::{Place, Resting};
 
 /// A snapshot is worth its bytes after this many events.
 const SNAPSHOT_EVERY: Seq = 1000;
@@ -35,14 +36,18 @@ pub(crate) struct Run<'d, C: Call> {
     pub(crate) fence: Option<Fence>,
     /// Set from outside: stop driving.
     pub(crate) cancel: CancellationToken,
+    /// Set when this run and its children cannot be driven any further.
+    halt: CancellationToken,
     /// Set when calls under way must stop.
     pub(crate) stop: CancellationToken,
     inbox: Subscription,
     pub(crate) unread: bool,
     pub(crate) flight: FuturesUnordered<BoxFuture<'d, Landed<C>>>,
-    /// Effects that are under way, or whose child rests.
+    /// Effects that are under way; their children may rest.
     pub(crate) begun: BTreeSet<EffectId>,
-    pub(crate) resting: BTreeMap<EffectId, Rest>,
+    resting: Arc<Resting>,
+    /// Where a child says that it rests; `None` for a session.
+    place: Option<Place>,
     snapshot_at: Seq,
 }
 
@@ -60,6 +65,8 @@ pub(crate) enum Landed<C: Call> {
         result: Result<Rest, DriveError>,
     },
     Timer(Timer),
+    /// A timer that was stopped before its time.
+    Stopped(EffectId),
 }
 
 /// What a snapshot holds.
@@ -76,6 +83,7 @@ impl<'d, C: Call> Run<'d, C> {
         stream: &StreamId,
         fence: Option<Fence>,
         cancel: CancellationToken,
+        place: Option<Place>,
     ) -> Result<Self, DriveError> {
         let ledger = &driver.ledger;
         let info = ledger
@@ -122,7 +130,8 @@ impl<'d, C: Call> Run<'d, C> {
             machine.apply(event)?;
             head = (event.seq, event.hash);
         }
-        let stop = cancel.child_token();
+        let halt = cancel.child_token();
+        let stop = halt.child_token();
         Ok(Self {
             driver,
             stream: stream.clone(),
@@ -131,18 +140,31 @@ impl<'d, C: Call> Run<'d, C> {
             pen: Pen::at(stream.clone(), head.0, head.1, fence.clone()),
             fence,
             cancel,
+            halt,
             stop,
             inbox: ledger.subscribe(Topic::Stream(stream.inbox())),
             unread: true,
             flight: FuturesUnordered::new(),
             begun: BTreeSet::new(),
-            resting: BTreeMap::new(),
+            resting: Arc::default(),
+            place,
             snapshot_at: after,
         })
     }
 
-    /// The loop: take letters, begin what is due, wait for something to end.
+    /// Drives until the run ends, rests or is told to stop. Nothing is left
+    /// running, not even when the ledger refuses to go on.
     pub(crate) async fn go(mut self) -> Result<Rest, DriveError> {
+        let driven = self.go_on().await;
+        if driven.is_err() {
+            self.halt.cancel();
+            while self.flight.next().await.is_some() {}
+        }
+        driven
+    }
+
+    /// The loop: take letters, begin what is due, wait for something to end.
+    async fn go_on(&mut self) -> Result<Rest, DriveError> {
         loop {
             if let Some(ending) = &self.book.ended {
                 return Ok(Rest::Ended(ending.clone()));
@@ -155,22 +177,51 @@ impl<'d, C: Call> Run<'d, C> {
                 return self.end_cancelled().await;
             }
             let ready = match self.machine.due() {
-                Due::Ended(ending) => return self.end(ending).await,
+                Due::Ended(ending) => return self.end_done(ending).await,
                 Due::Idle => Vec::new(),
                 Due::Effects(effects) => self.begin(effects).await?,
             };
             self.flush().await?;
             self.flight.extend(ready);
-            if self.flight.is_empty()
-                && let Some(rest) = self.rest()
-            {
-                return Ok(rest);
+            let Some(rest) = self.rest() else {
+                self.wait().await?;
+                continue;
+            };
+            // What came between taking letters and now.
+            if self.stirs()? {
+                continue;
             }
+            let Some(place) = self.place.clone() else {
+                return Ok(rest);
+            };
+            // A child stays where it is, so that a letter finds it awake as long
+            // as anything of its session is.
+            place.rest(rest);
             self.wait().await?;
+            place.rise();
         }
     }
 
-    /// Waits for the first of: a stop, something ended, a letter, a pause's end.
+    /// Whether something happened that nobody has looked at yet.
+    fn stirs(&mut self) -> Result<bool, DriveError> {
+        if self.inbox.changed().now_or_never().is_some() {
+            self.unread = true;
+            return Ok(true);
+        }
+        if let Some(Some(landed)) = self.flight.next().now_or_never() {
+            self.land(landed)?;
+            return Ok(true);
+        }
+        Ok(!self.is_quiet())
+    }
+
+    /// Whether nothing is under way but children that rest.
+    fn is_quiet(&self) -> bool {
+        self.flight.len() == self.resting.len()
+    }
+
+    /// Waits for the first of: a stop, something ended, a letter, a child that
+    /// rests, a pause's end.
     async fn wait(&mut self) -> Result<(), DriveError> {
         let pauses_end = self.pauses_end();
         let landed = tokio::select! {
@@ -178,6 +229,7 @@ impl<'d, C: Call> Run<'d, C> {
             () = self.cancel.cancelled() => None,
             Some(landed) = self.flight.next() => Some(landed),
             () = self.inbox.changed() => { self.unread = true; None }
+            () = self.resting.changed() => None,
             () = pauses_end => {
                 let over: Vec<String> = self.book.pauses.keys().cloned().collect();
                 for reason in over {
@@ -189,7 +241,7 @@ impl<'d, C: Call> Run<'d, C> {
         if let Some(landed) = landed {
             self.land(landed)?;
             // What else has ended shares the commit.
-            while let Some(Some(landed)) = futures::FutureExt::now_or_never(self.flight.next()) {
+            while let Some(Some(landed)) = self.flight.next().now_or_never() {
                 self.land(landed)?;
             }
         }
@@ -229,7 +281,7 @@ impl<'d, C: Call> Run<'d, C> {
 
     /// Why nothing will happen by itself, if that is so.
     fn rest(&self) -> Option<Rest> {
-        if self.driver.patience == Patience::Wait {
+        if self.driver.patience == Patience::Wait || !self.is_quiet() {
             return None;
         }
         if self.book.pauses.values().any(|p| p.until.is_none()) {
@@ -241,10 +293,7 @@ impl<'d, C: Call> Run<'d, C> {
         if !self.book.questions.is_empty() {
             return Some(Rest::Waiting);
         }
-        if let Some(rest) = self.resting.values().next() {
-            return Some(rest.clone());
-        }
-        Some(Rest::Idle)
+        Some(self.resting.first().unwrap_or(Rest::Idle))
     }
 
     /// Writes down that effects begin; they do after the next flush.
@@ -284,7 +333,7 @@ impl<'d, C: Call> Run<'d, C> {
                         };
                         self.record("ChildStarted", &started, Sync::Later)?;
                     }
-                    ready.push(self.child(id.clone(), stream, spec.kind, spec.spec));
+                    ready.push(self.child(id.clone(), stream, Some(spec)));
                 }
                 Act::Wait(until) => {
                     let timer = Timer {
@@ -294,10 +343,13 @@ impl<'d, C: Call> Run<'d, C> {
                     if !self.book.timers.contains_key(&id) {
                         self.record("TimerSet", &timer, Sync::Now)?;
                     }
-                    let clock = self.driver.clock.clone();
+                    let (clock, stop) = (self.driver.clock.clone(), self.stop.clone());
                     ready.push(Box::pin(async move {
-                        sleep_until(&*clock, until).await;
-                        Landed::Timer(timer)
+                        tokio::select! {
+                            biased;
+                            () = stop.cancelled() => Landed::Stopped(timer.effect),
+                            () = sleep_until(&*clock, until) => Landed::Timer(timer),
+                        }
                     }));
                 }
             }
@@ -351,19 +403,19 @@ impl<'d, C: Call> Run<'d, C> {
         })))
     }
 
+    /// Drives a child; `spec` opens it if it is not there yet.
     pub(crate) fn child(
         &self,
         effect: EffectId,
         stream: StreamId,
-        kind: String,
-        spec: serde_json::Value,
+        spec: Option<ChildSpec>,
     ) -> BoxFuture<'d, Landed<C>> {
         let driver = self.driver.clone();
-        let (parent, fence, cancel) =
-            (self.stream.clone(), self.fence.clone(), self.cancel.clone());
+        let (parent, fence, cancel) = (self.stream.clone(), self.fence.clone(), self.halt.clone());
+        let place = self.resting.place(&effect);
         Box::pin(async move {
             let result = driver
-                .drive_child(stream.clone(), parent, kind, spec, fence, cancel)
+                .drive_child(&stream, &parent, spec, fence, cancel, place)
                 .await;
             Landed::Child {
                 effect,
@@ -459,14 +511,16 @@ impl<'d, C: Call> Run<'d, C> {
                     };
                     self.record("ChildFinished", &finished, Sync::Later)
                 }
-                rest => {
-                    self.resting.insert(effect, rest);
-                    Ok(())
-                }
+                // It stopped because this run does.
+                _ => Ok(()),
             },
             Landed::Timer(timer) => {
                 self.begun.remove(&timer.effect);
                 self.record("TimerFired", &timer, Sync::Later)
+            }
+            Landed::Stopped(effect) => {
+                self.begun.remove(&effect);
+                Ok(())
             }
         }
     }

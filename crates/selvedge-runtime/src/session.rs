@@ -146,7 +146,7 @@ pub async fn session_state(
             Err(other) => return Err(other),
         }
     }
-    let Some((_, root)) = books.first() else {
+    let Some((_, root)) = books.iter().find(|(stream, _)| stream == session) else {
         return Err(LedgerError::NoStream {
             stream: session.clone(),
         });
@@ -160,6 +160,9 @@ pub async fn session_state(
         return Ok(SessionState::Active { pid: holder.pid });
     }
     let reasons: Vec<String> = root.pauses.keys().cloned().collect();
+    // What a run that has ended once asked is not open any more.
+    books.retain(|(_, book)| book.ended.is_none());
+    books.sort_by_key(|(stream, _)| stream != session);
     let asked = books.into_iter().find_map(|(stream, book)| {
         let (effect, question) = book.questions.into_iter().next()?;
         Some(SessionState::Waiting {

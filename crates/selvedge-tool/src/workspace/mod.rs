@@ -96,7 +96,7 @@ impl Workspace {
     }
 
     /// Opens a regular file for reading, without ever waiting for a writer.
-    pub(crate) fn open_file(&self, text: &str) -> Result<(File, PathBuf), PathError> {
+    pub fn open_file(&self, text: &str) -> Result<(File, PathBuf), PathError> {
         let place = self.existing(text)?;
         let file = self
             .open_at(&place)
