@@ -48,7 +48,7 @@ pub struct SqliteOptions {
     /// The SQLite VFS to use; `None` for the operating system's files.
     pub vfs: Option<String>,
     /// Pages of write-ahead log after which it is folded into the file.
-    /// Default: 1000, which is 4 MB: rare enough not to be felt, small enough
+    /// Default: 2000, which is 8 MB: rare enough not to be felt, small enough
     /// to be folded in when closing and read quickly when opening.
     pub checkpoint_pages: u32,
     /// How to read events of older versions.
@@ -72,7 +72,7 @@ impl SqliteOptions {
             mode: Mode::Threaded,
             sync: true,
             vfs: None,
-            checkpoint_pages: 1000,
+            checkpoint_pages: 2000,
             upcasts: Upcasts::default(),
         }
     }

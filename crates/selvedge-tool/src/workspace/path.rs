@@ -106,7 +106,7 @@ pub(super) fn relative(root: &Path, text: &str) -> Result<PathBuf, PathError> {
     let outside = || PathError::Outside { path: text.into() };
     let path = Path::new(text);
     let path = if path.is_absolute() {
-        // By components, so that `/work/app-evil` is not below `/work/app`.
+        // By components, so that `/srv/app-evil` is not below `/srv/app`.
         path.strip_prefix(root).map_err(|_| outside())?
     } else {
         path
@@ -152,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
-        let answer = match relative(Path::new("/work/app"), text) {
+        let answer = match relative(Path::new("/srv/app"), text) {
             Ok(path) => path.display().to_string(),
             Err(PathError::Outside { .. }) => "outside".into(),
             Err(error) => error.to_string(),
@@ -164,7 +164,7 @@ mod tests {
     fn a_path_is_relative_to_the_root() {
         check("src/lib.rs", "src/lib.rs");
         check("./src/./lib.rs", "src/lib.rs");
-        check("/work/app/src/lib.rs", "src/lib.rs");
+        check("/srv/app/src/lib.rs", "src/lib.rs");
         check("", "");
         check(".", "");
         check("a/../b", "a/../b");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_sibling_with_the_same_prefix_is_outside() {
-        check("/work/app-evil/x", "outside");
+        check("/srv/app-evil/x", "outside");
         check("../app-evil/x", "outside");
     }
 
@@ -182,7 +182,7 @@ mod tests {
         check("../x", "outside");
         check("a/../../x", "outside");
         check("/etc/passwd", "outside");
-        check("/work/app/../x", "outside");
+        check("/srv/app/../x", "outside");
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_accepted_path_starts_by_climbing(text in "[a./~ ]{0,12}") {
-            if let Ok(path) = relative(Path::new("/work/app"), &text) {
+            if let Ok(path) = relative(Path::new("/srv/app"), &text) {
                 prop_assert!(path.is_relative());
                 prop_assert!(!path.starts_with(".."));
             }
