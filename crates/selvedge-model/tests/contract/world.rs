@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_model::{
-    Anthropic, Delta, Endpoint, HttpOptions, Message, ModelError, OpenAiChat, Provider, Request,
-    Response,
+    Anthropic, Delta, Door, Endpoint, Gemini, HttpOptions, Message, ModelError, OpenAiChat,
+    OpenAiResponses, Provider, Request, Response,
 };
 use selvedge_testkit::{ModelServer, Reply, Wire};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const WIRES: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
+pub(crate) const WIRES: [Wire; 4] = Wire::ALL;
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 pub(crate) struct World {
@@ -26,8 +26,8 @@ impl World {
     pub(crate) async fn with_silence(wire: Wire, silence_max: Duration) -> Self {
         let server = ModelServer::start().await;
         let base_url = match wire {
-            Wire::OpenAi => server.openai_url(),
-            Wire::Anthropic => server.url(),
+            Wire::OpenAi | Wire::Responses => server.openai_url(),
+            Wire::Anthropic | Wire::Gemini => server.url(),
         };
         let provider = provider(wire, base_url, silence_max);
         Self { server, provider }
@@ -74,13 +74,16 @@ pub(crate) fn provider(wire: Wire, base_url: String, silence_max: Duration) -> B
     let endpoint = Endpoint {
         provider: "test".into(),
         base_url,
+        door: Door::Plain,
         key: Some(KEY.into()),
         key_variable: Some("TEST_API_KEY".into()),
         options,
     };
     match wire {
         Wire::OpenAi => Box::new(OpenAiChat::new(endpoint)),
+        Wire::Responses => Box::new(OpenAiResponses::new(endpoint)),
         Wire::Anthropic => Box::new(Anthropic::new(endpoint)),
+        Wire::Gemini => Box::new(Gemini::new(endpoint)),
     }
 }
 
