@@ -59,15 +59,23 @@ impl Answer {
         let mut ids = BTreeSet::new();
         for part in &self.parts {
             let Part::ToolCall(call) = part else { continue };
-            if call.name.is_empty() {
+            if call.name.is_empty() || call.id.is_empty() {
                 return Err("a tool call was left unfinished".to_owned());
             }
-            if !ids.insert(&call.id) {
+            if !ids.insert(&call.id) || holds_two_values(text_of(&call.arguments)) {
                 return Err("a tool call came twice".to_owned());
             }
         }
         Ok(!ids.is_empty())
     }
+}
+
+/// Whether arguments are two sets of them, one after the other.
+fn holds_two_values(arguments: &str) -> bool {
+    let values = serde_json::Deserializer::from_str(arguments);
+    let mut values = values.into_iter::<serde::de::IgnoredAny>();
+    let mut next = || matches!(values.next(), Some(Ok(_)));
+    next() && next()
 }
 
 /// The id of a call whose provider gave it none: one that no other turn has.
@@ -146,6 +154,13 @@ fn usage_estimate(request: &Request, parts: &[Part]) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_that_came_twice_are_noticed() {
+        assert!(holds_two_values(r#"{"a":1}{"a":1}"#) && holds_two_values("{} []"));
+        assert!(!holds_two_values(r#"{"a":{"b":{}}}"#) && !holds_two_values(r#"{"a":"#));
+        assert!(!holds_two_values("") && !holds_two_values("{} what"));
+    }
 
     #[test]
     fn arguments_go_back_as_they_were_written_or_wrapped() {

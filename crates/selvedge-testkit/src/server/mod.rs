@@ -11,6 +11,7 @@ mod gemini;
 mod openai;
 mod reply;
 mod responses;
+mod storm;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use fault::ReplyFault;
 pub use reply::Reply;
+pub use storm::{Case, STORM_KEY, Storm};
 pub use wire::Wire;
 
 /// A server that answers from a queue of replies or by a function.

@@ -132,11 +132,15 @@ impl Stream {
         let id = piece.id.unwrap_or_default();
         let function = piece.function.unwrap_or_default();
         let call = self.building(piece.index, &id);
+        let name = function.name.unwrap_or_default();
+        // Some servers say whose piece it is with every piece.
+        let repeated = !id.is_empty() && call.id == id && call.name == name;
         if call.id.is_empty() {
             call.id = id;
         }
-        call.name
-            .push_str(function.name.as_deref().unwrap_or_default());
+        if !repeated {
+            call.name.push_str(&name);
+        }
         match function.arguments {
             Some(Value::String(text)) => call.arguments.push_str(&text),
             None | Some(Value::Null) => {}
@@ -277,6 +281,15 @@ mod tests {
             r#"{"index":0,"function":{"arguments":"}"}}"#,
         ];
         assert_eq!(calls(&pieces), [pair("x", "{1}"), pair("y", "{2}")]);
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_with_every_piece_is_said_once() {
+        let pieces = [
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}"#,
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":"}"}}"#,
+        ];
+        assert_eq!(calls(&pieces), [pair("x", "{}")]);
     }
 
     #[test]
