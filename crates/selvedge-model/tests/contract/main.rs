@@ -8,6 +8,7 @@ mod faults;
 mod gate;
 mod images;
 mod prefix;
+mod pressure;
 mod reasoning;
 mod requests;
 mod servers;
