@@ -10,10 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use selvedge_model::{
-    Anthropic, Door, Endpoint, Gemini, HttpOptions, Message, OpenAiChat, OpenAiResponses, Provider,
-    Request,
-};
+use selvedge_model::{Door, Endpoint, HttpOptions, Message, Provider, Request};
 use selvedge_testkit::{Case, STORM_KEY, Storm, Wire};
 use tokio_util::sync::CancellationToken;
 
@@ -152,10 +149,5 @@ fn client(storm: &Storm, wire: Wire, options: &HttpOptions) -> Box<dyn Provider>
         key_variable: None,
         options: options.clone(),
     };
-    match wire {
-        Wire::OpenAi => Box::new(OpenAiChat::new(endpoint)),
-        Wire::Responses => Box::new(OpenAiResponses::new(endpoint)),
-        Wire::Anthropic => Box::new(Anthropic::new(endpoint)),
-        Wire::Gemini => Box::new(Gemini::new(endpoint)),
-    }
+    wire.provider(endpoint)
 }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_model::{
-    Anthropic, Delta, Door, Endpoint, Gemini, HttpOptions, Message, ModelError, OpenAiChat,
-    OpenAiResponses, Provider, Request, Response,
+    Delta, Door, Endpoint, HttpOptions, Message, ModelError, Provider, Request, Response,
 };
 use selvedge_testkit::{ModelServer, Reply, Wire};
 use tokio_util::sync::CancellationToken;
@@ -25,11 +24,7 @@ impl World {
 
     pub(crate) async fn with_silence(wire: Wire, silence_max: Duration) -> Self {
         let server = ModelServer::start().await;
-        let base_url = match wire {
-            Wire::OpenAi | Wire::Responses => server.openai_url(),
-            Wire::Anthropic | Wire::Gemini => server.url(),
-        };
-        let provider = provider(wire, base_url, silence_max);
+        let provider = provider(wire, server.base_url(wire), silence_max);
         Self { server, provider }
     }
 
@@ -79,12 +74,7 @@ pub(crate) fn provider(wire: Wire, base_url: String, silence_max: Duration) -> B
         key_variable: Some("TEST_API_KEY".into()),
         options,
     };
-    match wire {
-        Wire::OpenAi => Box::new(OpenAiChat::new(endpoint)),
-        Wire::Responses => Box::new(OpenAiResponses::new(endpoint)),
-        Wire::Anthropic => Box::new(Anthropic::new(endpoint)),
-        Wire::Gemini => Box::new(Gemini::new(endpoint)),
-    }
+    wire.provider(endpoint)
 }
 
 pub(crate) fn request() -> Request {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use selvedge_model::{
-    Anthropic, Door, Endpoint, Gemini, HttpOptions, Message, OpenAiChat, OpenAiResponses, Part,
-    Provider, Request, Response, Role, Stop, ToolDefinition, ToolResult, Usage,
+    Door, Endpoint, HttpOptions, Message, Part, Request, Response, Role, Stop, ToolDefinition,
+    ToolResult, Usage,
 };
 use selvedge_testkit::{ModelServer, Recorded, Reply, Wire};
 use serde_json::{Value, json};
@@ -143,26 +143,16 @@ fn request(scenario: &str, messages: Vec<Arc<Message>>) -> Request {
 }
 
 async fn ask(server: &ModelServer, wire: Wire, request: &Request) -> Response {
-    let base_url = match wire {
-        Wire::OpenAi | Wire::Responses => server.openai_url(),
-        Wire::Anthropic | Wire::Gemini => server.url(),
-    };
     let endpoint = Endpoint {
         provider: "test".into(),
-        base_url,
+        base_url: server.base_url(wire),
         door: Door::Plain,
         key: Some("sk-selvedge".into()),
         key_variable: None,
         options: HttpOptions::default(),
     };
-    let provider: Box<dyn Provider> = match wire {
-        Wire::OpenAi => Box::new(OpenAiChat::new(endpoint)),
-        Wire::Responses => Box::new(OpenAiResponses::new(endpoint)),
-        Wire::Anthropic => Box::new(Anthropic::new(endpoint)),
-        Wire::Gemini => Box::new(Gemini::new(endpoint)),
-    };
     let cancel = CancellationToken::new();
-    provider
+    wire.provider(endpoint)
         .ask(request, &mut |_| {}, &cancel)
         .await
         .expect("the server is honest")

@@ -135,6 +135,14 @@ impl ModelServer {
         format!("{}/v1", self.url())
     }
 
+    /// The base URL for a protocol.
+    pub fn base_url(&self, wire: Wire) -> String {
+        match wire {
+            Wire::OpenAi | Wire::Responses => self.openai_url(),
+            Wire::Anthropic | Wire::Gemini => self.url(),
+        }
+    }
+
     /// Adds a reply to the queue.
     pub fn push(&self, reply: Reply) {
         lock(&self.shared.queue).push_back(reply);

@@ -1,5 +1,6 @@
 //! The protocols, and which of them a request speaks.
 
+use selvedge_model::{Anthropic, Endpoint, Gemini, OpenAiChat, OpenAiResponses, Provider};
 use serde_json::Value;
 
 use super::Recorded;
@@ -23,6 +24,16 @@ pub enum Wire {
 impl Wire {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Gemini];
+
+    /// A client that speaks it.
+    pub fn provider(self, endpoint: Endpoint) -> Box<dyn Provider> {
+        match self {
+            Self::OpenAi => Box::new(OpenAiChat::new(endpoint)),
+            Self::Responses => Box::new(OpenAiResponses::new(endpoint)),
+            Self::Anthropic => Box::new(Anthropic::new(endpoint)),
+            Self::Gemini => Box::new(Gemini::new(endpoint)),
+        }
+    }
 
     pub(super) fn of_path(path: &str) -> Option<Self> {
         let ends = |end| path.ends_with(end);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::case::{Case, Kind, Outcome, TRANSIENT, as_it_is, pick};
 use super::delivery::at;
 use super::plan::{End, Plan, STREAM, chunk};
-use super::{Case, Kind, Outcome, TRANSIENT, as_it_is, pick};
 use crate::server::wire::Wire;
 use crate::sim::Dice;
 
@@ -42,7 +42,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     perhaps("a length that is too short", |case, dice| {
         let all = case.events().concat();
-        let length = at(&all, dice);
+        let length = at(all.len(), dice);
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
         );
@@ -63,7 +63,7 @@ pub(super) const KINDS: &[Kind] = &[
         Plan::new(vec![], End::Close)
     }),
     lost("a reset within the head", |_, dice| {
-        let at = at(STREAM.as_bytes(), dice);
+        let at = at(STREAM.len(), dice);
         Plan::new(vec![STREAM.as_bytes()[..at].to_vec()], End::Reset)
     }),
     perhaps("silence from any byte on", |case, dice| {
@@ -129,6 +129,6 @@ pub(super) const KINDS: &[Kind] = &[
 /// The answer up to any byte.
 fn head(case: &Case, dice: &Dice) -> Vec<u8> {
     let mut all = case.events().concat();
-    all.truncate(at(&all, dice));
+    all.truncate(at(all.len(), dice));
     all
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::case::{Case, Kind, Outcome, as_it_is, pick};
 use super::plan::{End, Plan, STREAM};
-use super::{Case, Kind, Outcome, as_it_is, pick};
 use crate::server::wire::Wire;
 use crate::sim::Dice;
 
@@ -27,7 +27,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     whole("split in two at any byte", |case, dice| {
         let mut bytes = case.events().concat();
-        let rest = bytes.split_off(at(&bytes, dice));
+        let rest = bytes.split_off(at(bytes.len(), dice));
         Plan::stream([bytes, rest].into_iter().filter(|half| !half.is_empty()))
     }),
     whole("split at random", |case, dice| {
@@ -35,7 +35,7 @@ pub(super) const KINDS: &[Kind] = &[
         let mut rest = &bytes[..];
         let mut pieces = Vec::new();
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(1 + at(&rest[1..], dice) % 97 % rest.len());
+            let (piece, after) = rest.split_at(1 + at(rest.len().min(97), dice));
             pieces.push(piece.to_vec());
             rest = after;
         }
@@ -105,9 +105,9 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// A place within `bytes`.
-pub(super) fn at(bytes: &[u8], dice: &Dice) -> usize {
-    usize::try_from(dice.below(bytes.len() as u64)).expect("it is within memory")
+/// A place within so many.
+pub(super) fn at(length: usize, dice: &Dice) -> usize {
+    usize::try_from(dice.below(length as u64)).expect("it is within memory")
 }
 
 /// The answer with some of its text replaced.

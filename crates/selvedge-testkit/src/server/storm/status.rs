@@ -3,8 +3,8 @@
 use selvedge_model::ErrorTier;
 use serde_json::json;
 
+use super::case::{Case, Kind, Outcome, STORM_KEY, TRANSIENT, as_it_is, pick};
 use super::plan::{End, Plan};
-use super::{Case, Kind, Outcome, STORM_KEY, TRANSIENT, as_it_is, pick};
 use crate::server::wire::{Asked, Wire};
 use crate::sim::Dice;
 
