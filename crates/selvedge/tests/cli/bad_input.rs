@@ -223,6 +223,24 @@ fn a_home_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn a_request_that_no_context_holds_is_refused_before_anything_is_written() {
+    let world = World::new();
+    let request = "word ".repeat(100_000);
+    // Piped, as no command line takes an argument of this length.
+    world.write("work/long.txt", &request);
+    let script = world.script("- text: fine");
+    let mut command = world.command(&["run", "--script", script.to_str().unwrap(), "-"]);
+    command.stdin(std::fs::File::open(world.work().join("long.txt")).unwrap());
+    world.output(&mut command).check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the request is too long
+              cause: the request of about 142860 tokens does not fit into 80000
+              hint: put the long text into a file of the workspace, and name it in the request
+        "#]]);
+}
+
+#[test]
 fn a_read_only_home_is_an_error_with_a_hint() {
     let world = World::new();
     let script = world.script("- text: fine");
