@@ -13,6 +13,8 @@
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `asking`: asks models, for the performer
+//! - `purse`: the budgets of a session and of its runs
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -22,12 +24,14 @@
 //! - A tool call from an incomplete answer is never carried out.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod asking;
 mod call;
 mod context;
 mod crew;
 mod definition;
 mod machine;
 mod performer;
+mod purse;
 mod reply;
 mod setup;
 mod spec;

@@ -510,12 +510,31 @@ fn a_run_out_of_money_is_parked_and_goes_on_after_a_raise() {
 }
 
 #[test]
-fn a_provider_that_is_down_is_a_pause_and_not_a_failure() {
+fn a_provider_that_is_down_is_a_pause_that_ends_by_itself() {
+    for kind in ["transient", "degraded", "rate_limited"] {
+        check(
+            story(&format!("- error: {{kind: {kind}}}\n- text: back again\n")),
+            expect![[r#"
+                RunStarted do it
+                ModelCallStarted m0 attempt=1 messages=1
+                ModelCallInterrupted m0
+                RunPaused provider
+                RunResumed provider
+                ModelCallStarted m0 attempt=2 messages=1
+                ModelCallFinished m0
+                RunFinished done back again
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn what_a_person_must_fix_waits_for_a_person() {
     check(
         story(
             "
-            - error: {kind: transient}
-            - text: back again
+            - error: {kind: user_fixable, what: the key was refused}
+            - text: never heard
             ",
         ),
         expect![[r#"
@@ -523,6 +542,27 @@ fn a_provider_that_is_down_is_a_pause_and_not_a_failure() {
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallInterrupted m0
             RunPaused provider
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_kept_and_marked_and_the_next_begins_from_nothing() {
+    check(
+        story(
+            "
+            - error: {kind: transient, what: the stream was cut, after: I was about to}
+            - text: fine
+            ",
+        )
+        .attempts(3),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallInterrupted m0 "I was about to" (scripted: the stream was cut)
+            ModelCallStarted m0 attempt=2 messages=1
+            ModelCallFinished m0
+            RunFinished done fine
         "#]],
     );
 }

@@ -43,8 +43,8 @@ pub use credentials::{
 };
 pub use error::{ErrorTier, ModelError};
 pub use gate::{
-    Answered, Ask, BreakerOptions, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry,
-    Slots, Spend, Unit, Urgency, input_tokens_estimate,
+    Answered, Ask, BreakerOptions, Broken, Budget, BudgetError, Course, Failed, Gate, Limits,
+    Reservation, Retry, Slots, Spend, Unit, Urgency, input_tokens_estimate,
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use probe::{Probe, probe};

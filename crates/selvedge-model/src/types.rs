@@ -130,17 +130,22 @@ impl Request {
 
     /// Length of everything the model is asked with, in bytes of text.
     pub fn bytes(&self) -> u64 {
+        let tools = self.tools.iter().map(ToolDefinition::bytes);
+        self.bytes_without_tools() + tools.sum::<u64>()
+    }
+
+    /// The same without its tools, which seldom change.
+    pub(crate) fn bytes_without_tools(&self) -> u64 {
         let messages = self
             .messages
             .iter()
             .flat_map(|message| &message.parts)
             .map(Part::bytes);
-        let tools = self.tools.iter().map(ToolDefinition::bytes);
         let schema = self
             .output_schema
             .as_ref()
             .map_or(0, |schema| json_bytes(schema));
-        self.system.len() as u64 + messages.sum::<u64>() + tools.sum::<u64>() + schema
+        self.system.len() as u64 + messages.sum::<u64>() + schema
     }
 }
 
@@ -156,7 +161,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (self.name.len() + self.description.len()) as u64 + json_bytes(&self.schema)
     }
 }

@@ -48,6 +48,6 @@ pub use machine::{
     Act, Approval, Call, ChildSpec, Due, Effect, EffectId, Ending, Machine, Nature, Question,
     Status,
 };
-pub use perform::{Hold, NoWatcher, Performed, Performer, Probe, Scene, Watcher};
+pub use perform::{Hold, NoWatcher, Notice, Performed, Performer, Probe, Scene, Watcher};
 pub use session::{Seat, SeatError, SessionState, session_state};
 pub use signal::Signal;

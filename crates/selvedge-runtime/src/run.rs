@@ -26,6 +26,9 @@ use crate::resting::{Place, Resting};
 
 /// A snapshot is worth its bytes after this many events.
 const SNAPSHOT_EVERY: Seq = 1000;
+/// A pause that ends later than this is not waited for by whoever does not wait
+/// for people either: a rate limit is sat out, tomorrow's allowance is not.
+const PAUSE_WAITED_FOR_MILLIS_MAX: i64 = 60 * 60 * 1000;
 
 pub(crate) struct Run<'d, C: Call> {
     pub(crate) driver: &'d Driver<C>,
@@ -284,7 +287,14 @@ impl<'d, C: Call> Run<'d, C> {
         if self.driver.patience == Patience::Wait || !self.is_quiet() {
             return None;
         }
-        if self.book.pauses.values().any(|p| p.until.is_none()) {
+        let now = self.driver.clock.now();
+        let is_long = |until: Time| until.millis_since(now) > PAUSE_WAITED_FOR_MILLIS_MAX;
+        if self
+            .book
+            .pauses
+            .values()
+            .any(|p| p.until.is_none_or(is_long))
+        {
             return Some(Rest::Paused(self.book.pauses.clone()));
         }
         if !self.book.pauses.is_empty() {
@@ -478,21 +488,9 @@ impl<'d, C: Call> Run<'d, C> {
                         };
                         self.record(format!("{}Finished", call.noun()), &finished, sync)
                     }
-                    Performed::Interrupted => {
-                        let interrupted = Unfinished { effect, attempt };
-                        self.record(
-                            format!("{}Interrupted", call.noun()),
-                            &interrupted,
-                            Sync::Now,
-                        )
-                    }
-                    Performed::Held(hold) => {
-                        let interrupted = Unfinished { effect, attempt };
-                        self.record(
-                            format!("{}Interrupted", call.noun()),
-                            &interrupted,
-                            Sync::Now,
-                        )?;
+                    Performed::Interrupted(left) => self.interrupted(&call, effect, attempt, left),
+                    Performed::Held(hold, left) => {
+                        self.interrupted(&call, effect, attempt, left)?;
                         self.hold(hold)
                     }
                 }
@@ -523,6 +521,22 @@ impl<'d, C: Call> Run<'d, C> {
                 Ok(())
             }
         }
+    }
+
+    fn interrupted(
+        &mut self,
+        call: &C,
+        effect: EffectId,
+        attempt: u32,
+        left: Option<C::Outcome>,
+    ) -> Result<(), DriveError> {
+        let unfinished = Unfinished {
+            effect,
+            attempt,
+            left,
+        };
+        let kind = format!("{}Interrupted", call.noun());
+        self.record(kind, &unfinished, Sync::Now)
     }
 
     /// Folds an event in and keeps it for the next flush.

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use selvedge_model::{
-    Budget, BudgetError, Catalogue, ErrorTier, Gate, HttpOptions, Limits, Providers, Request,
+    Ask, Budget, BudgetError, Catalogue, ErrorTier, Gate, HttpOptions, Limits, Providers, Request,
     Retry, Usage, Usd,
 };
-use selvedge_runtime::{SeededChance, SystemClock};
+use selvedge_runtime::{Notice, SeededChance, SystemClock};
 use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 use tokio_util::sync::CancellationToken;
 
@@ -55,20 +55,25 @@ async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
         ..Usage::default()
     }));
     let notices = Mutex::new(Vec::new());
-    let notice = |text: &str| notices.lock().unwrap().push(text.to_owned());
-    let answered = gate(&server)
-        .ask(&asking(), &mut |_| {}, &notice, &CancellationToken::new())
-        .await
-        .unwrap();
+    let notice = |notice: Notice| notices.lock().unwrap().push(notice.text);
+    let (gate, request, cancel) = (gate(&server), asking(), CancellationToken::new());
+    let failed = gate.ask(&request, &mut |_| {}, &notice, &cancel).await;
+    let failed = failed.unwrap_err();
+    let broken = failed.broken.unwrap();
+    let wasted = broken.spend();
+    assert!(wasted.tokens > 0 && wasted.calls == 0 && wasted.usd > Usd::ZERO);
+    assert_eq!((broken.tier, failed.attempts), (ErrorTier::Transient, 1));
+    let ask = Ask {
+        course: failed.go_on,
+        ..Ask::from(&request)
+    };
+    let answered = gate.ask(ask, &mut |_| {}, &notice, &cancel).await.unwrap();
     assert_eq!(
         (answered.attempts, answered.response.text().as_str()),
         (3, "hi")
     );
     assert_eq!(answered.cost, Usd::from_dollars(0.002));
-    let wasted = answered.wasted;
-    assert!(wasted.tokens > 0 && wasted.calls == 0 && wasted.usd > Usd::ZERO);
-    assert_eq!(answered.spend().calls, 1);
-    assert_eq!(answered.spend().tokens, 1100 + wasted.tokens);
+    assert_eq!((answered.spend().calls, answered.spend().tokens), (1, 1100));
     assert!(
         answered
             .first_token_ms

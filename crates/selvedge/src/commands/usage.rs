@@ -236,7 +236,7 @@ fn cells(row: &Row) -> [String; 5] {
 fn cost(row: &Row) -> String {
     match row.unpriced {
         0 => row.cost.to_string(),
-        n if n == row.calls => "unknown".into(),
+        _ if row.is_unpriced() => "unknown".into(),
         n => format!("{} and {n} calls of unknown price", row.cost),
     }
 }
