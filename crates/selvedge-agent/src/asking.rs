@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use selvedge_ledger::{Ledger, LedgerError, Payload, StreamId, Time};
 use selvedge_model::{
-    Answered, Ask, BudgetError, Course, Delta, Failed, Gate, Message, ModelError, Part, Request,
-    Reservation, Response, Spend, ToolDefinition, Urgency,
+    Answered, Ask, BudgetError, Ceilings, Course, Delta, Failed, Gate, Message, ModelError, Part,
+    Request, Reservation, Response, Spend, ToolDefinition, Urgency,
 };
 use selvedge_runtime::{Clock, EffectId, Hold, Notice, Performed, Scene};
 use selvedge_tool::World;
 use serde_json::Value;
 
 use crate::call::{AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved};
+use crate::common::{Common, ledger_hold};
 use crate::purse::Purses;
 
 /// The shortest and the longest pause of a run whose providers are all away.
@@ -32,6 +33,7 @@ pub(crate) struct Asking {
     clock: Arc<dyn Clock>,
     gate: Arc<Gate>,
     purses: Purses,
+    common: Option<Common>,
     definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
     /// Calls that were prepared and have not begun.
     ready: Mutex<HashMap<Key, Ready>>,
@@ -52,6 +54,7 @@ impl Asking {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, gate: Arc<Gate>) -> Self {
         Self {
             purses: Purses::new(ledger.clone()),
+            common: None,
             ledger,
             clock,
             gate,
@@ -61,13 +64,15 @@ impl Asking {
         }
     }
 
+    /// The same within ceilings that all sessions share.
+    pub(crate) fn with_ceilings(self, ceilings: Option<Ceilings>) -> Self {
+        let common = |ceilings| Common::new(self.ledger.clone(), self.clock.clone(), ceilings);
+        let common = ceilings.map(common);
+        Self { common, ..self }
+    }
+
     /// Builds the request and sets its worst case aside.
     pub(crate) async fn reserve(&self, scene: &Scene, call: &ModelCall) -> Result<Value, Hold> {
-        let ledger_hold = |e: LedgerError| Hold {
-            reason: "ledger".into(),
-            detail: e.to_string(),
-            until: None,
-        };
         let request = self.request(call).await.map_err(ledger_hold)?;
         let budget = self.purses.budget(&scene.stream, call).await;
         let budget = budget.map_err(ledger_hold)?;
@@ -75,6 +80,9 @@ impl Asking {
             .gate
             .reserve(&budget, &request, &call.spec.fallbacks)
             .map_err(|e| self.budget_hold(&e))?;
+        if let Some(common) = &self.common {
+            common.hold(scene, &call.spec, reservation.amount()).await?;
+        }
         let evidence = Reserved {
             reserved: reservation.amount(),
         };
@@ -115,17 +123,20 @@ impl Asking {
             .gate
             .ask(ask, &mut deltas, &notice, &scene.cancel)
             .await;
+        let (model, spend) = match &asked {
+            Ok(answered) => (&answered.response.model, answered.spend()),
+            Err(failed) => match &failed.broken {
+                Some(broken) => (&broken.model, broken.spend()),
+                None => (&ready.request.model, Spend::default()),
+            },
+        };
+        ready.reservation.settle(spend);
+        if let Some(common) = &self.common {
+            common.settle(&scene, model, spend).await;
+        }
         match asked {
-            Ok(answered) => {
-                ready.reservation.settle(answered.spend());
-                Performed::Finished(answer(answered, &call))
-            }
-            Err(failed) => {
-                let broken = failed.broken.as_ref();
-                let spend = broken.map_or(Spend::default(), |broken| broken.spend());
-                ready.reservation.settle(spend);
-                self.failed(&scene, failed)
-            }
+            Ok(answered) => Performed::Finished(answer(answered, &call)),
+            Err(failed) => self.failed(&scene, failed),
         }
     }
 

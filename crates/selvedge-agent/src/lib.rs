@@ -15,6 +15,7 @@
 //! - `performer`: carries calls out
 //! - `asking`: asks models, for the performer
 //! - `purse`: the budgets of a session and of its runs
+//! - `common`: the ceilings that all sessions share
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -26,6 +27,7 @@
 
 mod asking;
 mod call;
+mod common;
 mod context;
 mod crew;
 mod definition;

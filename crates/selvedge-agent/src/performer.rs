@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_ledger::{Event, Ledger, Payload, StreamId};
-use selvedge_model::Gate;
+use selvedge_model::{Ceilings, Gate};
 use selvedge_runtime::{
     ChildFinished, Clock, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
     QuestionAnswered, Scene,
@@ -40,6 +40,14 @@ impl AgentPerformer {
             ledger,
             toolbox,
             workspaces: Mutex::default(),
+        }
+    }
+
+    /// The same within ceilings that all sessions share.
+    pub fn with_ceilings(self, ceilings: Option<Ceilings>) -> Self {
+        Self {
+            asking: self.asking.with_ceilings(ceilings),
+            ..self
         }
     }
 

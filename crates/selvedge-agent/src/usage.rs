@@ -46,6 +46,16 @@ impl Row {
         self.unpriced > 0 && self.unpriced == self.calls + self.broken
     }
 
+    /// What a budget counts of it.
+    pub fn spend(&self) -> Spend {
+        Spend {
+            usd: self.cost,
+            tokens: self.usage.total(),
+            calls: self.calls,
+            unpriced: self.unpriced,
+        }
+    }
+
     fn broken(broken: &Broken) -> Self {
         Self {
             broken: 1,
@@ -207,14 +217,8 @@ impl Spending {
     /// What a budget must count: what is on record, and the reservations of
     /// calls whose end is not.
     pub fn worst(&self) -> Spend {
-        let spent = self.rows.values().fold(Spend::default(), |sum, row| {
-            sum + Spend {
-                usd: row.cost,
-                tokens: row.usage.input + row.usage.output,
-                calls: row.calls,
-                unpriced: row.unpriced,
-            }
-        });
+        let rows = self.rows.values();
+        let spent = rows.fold(Spend::default(), |sum, row| sum + row.spend());
         let in_doubt = self.in_doubt();
         in_doubt.fold(spent, |sum, begun| sum + begun.reserved)
     }

@@ -13,6 +13,7 @@
 //! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
+//! - `ceilings`: what all sessions of a machine may spend together
 //!
 //! # Invariants
 //!
@@ -23,6 +24,7 @@
 //! - This crate knows nothing of tools, agents or terminals.
 
 mod catalogue;
+mod ceilings;
 mod credentials;
 mod error;
 mod gate;
@@ -38,6 +40,7 @@ pub use catalogue::{
     Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
     Tier,
 };
+pub use ceilings::{Allowance, CallName, CeilingError, Ceilings, Past, Period, Rule, Strength};
 pub use credentials::{
     CredentialError, Credentials, FoundKey, KeyLength, KeySource, Place, Profile, Stored,
 };
