@@ -218,11 +218,12 @@ impl Asking {
 
     /// The message with every text at hand; nearly always the message itself.
     async fn at_hand(&self, message: &Arc<Message>) -> Result<Arc<Message>, LedgerError> {
-        if message.parts.iter().all(is_at_hand) {
+        let mut payloads = message.parts.iter().flat_map(Part::payloads);
+        if payloads.all(|payload| payload.text().is_some()) {
             return Ok(message.clone());
         }
         let mut message = (**message).clone();
-        for payload in message.parts.iter_mut().flat_map(payloads_mut) {
+        for payload in message.parts.iter_mut().flat_map(Part::payloads_mut) {
             *payload = Payload::new(self.ledger.text(payload).await?);
         }
         Ok(Arc::new(message))
@@ -292,23 +293,4 @@ fn storable(mut response: Response, call: &ModelCall) -> Response {
         }
     }
     response
-}
-
-fn is_at_hand(part: &Part) -> bool {
-    let at_hand = |payload: &Payload| payload.text().is_some();
-    match part {
-        Part::Text { text } => at_hand(text),
-        Part::Reasoning { text, signature } => at_hand(text) && signature.iter().all(at_hand),
-        Part::ToolCall(call) => at_hand(&call.arguments),
-        Part::ToolResult(result) => at_hand(&result.content),
-    }
-}
-
-fn payloads_mut(part: &mut Part) -> Vec<&mut Payload> {
-    match part {
-        Part::Text { text } => vec![text],
-        Part::Reasoning { text, signature } => [text].into_iter().chain(signature).collect(),
-        Part::ToolCall(call) => vec![&mut call.arguments],
-        Part::ToolResult(result) => vec![&mut result.content],
-    }
 }

@@ -10,6 +10,9 @@
 //! - `catalogue`: tiers, aliases, sizes and prices, as data
 //! - `credentials`: where keys come from, and where they are kept
 //! - `probe`: one tiny call, to see whether a provider answers
+//! - `fingerprint`: whether two requests are the same
+//! - `cassette`: recorded exchanges, and the model that plays them
+//! - `cache`: answers that are given again to the very same request
 //! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
@@ -23,10 +26,13 @@
 //! - A key is sent to its provider and shown to nobody.
 //! - This crate knows nothing of tools, agents or terminals.
 
+mod cache;
+mod cassette;
 mod catalogue;
 mod ceilings;
 mod credentials;
 mod error;
+mod fingerprint;
 mod gate;
 mod money;
 mod nearest;
@@ -36,6 +42,8 @@ mod providers;
 mod scripted;
 mod types;
 
+pub use cache::ResponseCache;
+pub use cassette::{Cassette, CassetteError, Recorder};
 pub use catalogue::{
     Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
     Tier,

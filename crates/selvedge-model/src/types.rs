@@ -61,6 +61,28 @@ pub enum Part {
 }
 
 impl Part {
+    /// Its texts, in order.
+    pub fn payloads(&self) -> impl Iterator<Item = &Payload> {
+        let (first, second) = match self {
+            Self::Text { text } => (text, None),
+            Self::Reasoning { text, signature } => (text, signature.as_ref()),
+            Self::ToolCall(call) => (&call.arguments, None),
+            Self::ToolResult(result) => (&result.content, None),
+        };
+        [first].into_iter().chain(second)
+    }
+
+    /// Its texts, in order, to be changed.
+    pub fn payloads_mut(&mut self) -> impl Iterator<Item = &mut Payload> {
+        let (first, second) = match self {
+            Self::Text { text } => (text, None),
+            Self::Reasoning { text, signature } => (text, signature.as_mut()),
+            Self::ToolCall(call) => (&mut call.arguments, None),
+            Self::ToolResult(result) => (&mut result.content, None),
+        };
+        [first].into_iter().chain(second)
+    }
+
     /// Length of its text.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
@@ -191,6 +213,18 @@ pub struct Response {
 }
 
 impl Response {
+    /// The same with each text that is at hand kept in another way.
+    pub(crate) fn keeping(&self, keep: impl Fn(Arc<str>) -> Payload) -> Self {
+        let mut response = self.clone();
+        let parts = response.message.parts.iter_mut();
+        for payload in parts.flat_map(Part::payloads_mut) {
+            if let Some(text) = payload.text().cloned() {
+                *payload = keep(text);
+            }
+        }
+        response
+    }
+
     /// Everything said in words, joined.
     pub fn text(&self) -> String {
         let texts = self.message.parts.iter().filter_map(|part| match part {

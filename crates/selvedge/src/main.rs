@@ -33,6 +33,7 @@ mod out;
 mod paths;
 mod progress;
 mod prompt;
+mod script;
 mod sessions;
 mod story;
 mod text;

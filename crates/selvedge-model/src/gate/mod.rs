@@ -39,12 +39,13 @@ use self::course::{Step, Stumble};
 use self::estimate::ToolSizes;
 use self::pacing::{Go, Pacing};
 use self::queue::Queue;
+use crate::cache::ResponseCache;
 use crate::catalogue::Catalogue;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
 use crate::provider::DeltaSink;
 use crate::providers::Providers;
-use crate::types::Request;
+use crate::types::{Delta, Request};
 
 /// The one door through which models are asked.
 pub struct Gate {
@@ -56,6 +57,7 @@ pub struct Gate {
     queue: Queue,
     pacing: Pacing,
     tool_sizes: ToolSizes,
+    cache: Option<ResponseCache>,
 }
 
 impl Gate {
@@ -75,6 +77,7 @@ impl Gate {
             queue: Queue::new(Slots::default()),
             pacing: Pacing::new(BreakerOptions::default()),
             tool_sizes: ToolSizes::default(),
+            cache: None,
         }
     }
 
@@ -93,6 +96,11 @@ impl Gate {
     /// The same gate with another patience.
     pub fn with_retry(self, retry: Retry) -> Self {
         Self { retry, ..self }
+    }
+
+    /// The same gate with answers that are given again to the very same request.
+    pub fn with_cache(self, cache: Option<ResponseCache>) -> Self {
+        Self { cache, ..self }
     }
 
     /// The providers behind the gate.
@@ -152,6 +160,9 @@ impl Gate {
         let mut ask = ask.into();
         let course = ask.course.take();
         let mut course = course.unwrap_or_else(|| Course::new(self.clock.now()));
+        if let Some(answered) = self.answered_before(ask.request, deltas) {
+            return Ok(answered);
+        }
         loop {
             let request = ask.request_to(course.candidate());
             let attempt = Attempt {
@@ -162,7 +173,12 @@ impl Gate {
                 cancel,
             };
             let mut stumble = match attempt.make(&mut course, deltas).await {
-                Ok(answered) => return Ok(answered),
+                Ok(answered) => {
+                    if let Some(cache) = &self.cache {
+                        cache.put(&request, &answered.response);
+                    }
+                    return Ok(answered);
+                }
                 Err(stumble) => stumble,
             };
             let now = self.clock.now();
@@ -185,6 +201,21 @@ impl Gate {
                 again_at: None,
             });
         }
+    }
+
+    /// The answer that the very same request got before, if answers are kept.
+    fn answered_before(&self, request: &Request, deltas: &mut dyn DeltaSink) -> Option<Answered> {
+        let response = self.cache.as_ref()?.get(request)?;
+        deltas.take(Delta::Text(response.text()));
+        Some(Answered {
+            response,
+            cost: Some(Usd::ZERO),
+            attempts: 0,
+            first_token_ms: None,
+            total_ms: 0,
+            is_cached: true,
+            because: None,
+        })
     }
 
     /// What a person is told about a stumble that is not the end.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::scripted::{Entry, ScriptedModel, Turn};
-use crate::types::{Delta, Response, Stop, Usage};
+use crate::types::{Response, Stop, Usage};
 
 fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
