@@ -71,6 +71,10 @@ impl Asking {
         Self { common, ..self }
     }
 
+    pub(crate) async fn counted(&self, session: &StreamId) -> Option<(Spend, Spend)> {
+        self.purses.counted(session).await
+    }
+
     /// Builds the request and sets its worst case aside.
     pub(crate) async fn reserve(&self, scene: &Scene, call: &ModelCall) -> Result<Value, Hold> {
         let request = self.request(call).await.map_err(ledger_hold)?;

@@ -9,6 +9,7 @@
 //! - `spec`: what a run starts with, recorded once
 //! - `machine`: the loop: ask, act, repeat
 //! - `reply`: what a model's answer means
+//! - `salvage`: what is left of a structured answer that does not fit
 //! - `tools`: the calls of one answer, in their order
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
@@ -35,6 +36,7 @@ mod machine;
 mod performer;
 mod purse;
 mod reply;
+mod salvage;
 mod setup;
 mod spec;
 mod tools;
@@ -48,6 +50,7 @@ pub use crew::{Crew, CrewError};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
+pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use spec::{Approve, RunSpec};
 pub use tools::{AGENT, DELEGATE};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_ledger::{Event, Ledger, Payload, StreamId};
-use selvedge_model::{Ceilings, Gate};
+use selvedge_model::{Ceilings, Gate, Spend};
 use selvedge_runtime::{
     ChildFinished, Clock, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
     QuestionAnswered, Scene,
@@ -49,6 +49,12 @@ impl AgentPerformer {
             asking: self.asking.with_ceilings(ceilings),
             ..self
         }
+    }
+
+    /// What counts against the budget of `session` now, if it has asked a model in
+    /// this process: what was spent, and what calls under way may come to.
+    pub async fn counted(&self, session: &StreamId) -> Option<(Spend, Spend)> {
+        self.asking.counted(session).await
     }
 
     async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use selvedge_ledger::{Event, Ledger, LedgerError, Position, StreamId};
-use selvedge_model::{Budget, Limits, Usd};
+use selvedge_model::{Budget, Limits, Spend, Usd};
 use serde::Deserialize;
 
 use crate::call::ModelCall;
@@ -27,6 +27,13 @@ impl Purses {
             ledger,
             sessions: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// What was spent and what is held, if the session is known here.
+    pub(crate) async fn counted(&self, session: &StreamId) -> Option<(Spend, Spend)> {
+        let sessions = self.sessions.lock().await;
+        let budget = &sessions.get(session)?.session;
+        Some((budget.spent(), budget.held()))
     }
 
     /// The budget that a call of `stream` draws on.

@@ -1,6 +1,7 @@
 //! Stories: what the model says and what befalls the process, against the
 //! events that must be on record.
 
+mod asking;
 mod story;
 
 use expect_test::{Expect, expect};
@@ -505,64 +506,6 @@ fn a_run_out_of_money_is_parked_and_goes_on_after_a_raise() {
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
             RunFinished done done
-        "#]],
-    );
-}
-
-#[test]
-fn a_provider_that_is_down_is_a_pause_that_ends_by_itself() {
-    for kind in ["transient", "degraded", "rate_limited"] {
-        check(
-            story(&format!("- error: {{kind: {kind}}}\n- text: back again\n")),
-            expect![[r#"
-                RunStarted do it
-                ModelCallStarted m0 attempt=1 messages=1
-                ModelCallInterrupted m0
-                RunPaused provider
-                RunResumed provider
-                ModelCallStarted m0 attempt=2 messages=1
-                ModelCallFinished m0
-                RunFinished done back again
-            "#]],
-        );
-    }
-}
-
-#[test]
-fn what_a_person_must_fix_waits_for_a_person() {
-    check(
-        story(
-            "
-            - error: {kind: user_fixable, what: the key was refused}
-            - text: never heard
-            ",
-        ),
-        expect![[r#"
-            RunStarted do it
-            ModelCallStarted m0 attempt=1 messages=1
-            ModelCallInterrupted m0
-            RunPaused provider
-        "#]],
-    );
-}
-
-#[test]
-fn an_answer_that_breaks_off_is_kept_and_marked_and_the_next_begins_from_nothing() {
-    check(
-        story(
-            "
-            - error: {kind: transient, what: the stream was cut, after: I was about to}
-            - text: fine
-            ",
-        )
-        .attempts(3),
-        expect![[r#"
-            RunStarted do it
-            ModelCallStarted m0 attempt=1 messages=1
-            ModelCallInterrupted m0 "I was about to" (scripted: the stream was cut)
-            ModelCallStarted m0 attempt=2 messages=1
-            ModelCallFinished m0
-            RunFinished done fine
         "#]],
     );
 }
