@@ -23,6 +23,7 @@
 mod ask;
 mod commands;
 mod config;
+mod countdown;
 mod drive;
 mod env;
 mod error;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use selvedge_ledger::{StreamId, Time};
 use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
 
+use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
 use crate::story::{Beat, Instead, Story, Tool, What};
@@ -33,9 +34,6 @@ struct State {
     /// come ahead of the ledger, so this ends with the answer, not with the
     /// beginning of the next.
     heard: BTreeMap<StreamId, String>,
-    /// Who waits, and until when.
-    waits: BTreeMap<StreamId, Time>,
-    /// What the live line counts down to: the last of these.
     countdown: Countdown,
     cost: String,
 }
@@ -65,7 +63,6 @@ impl Progress {
             since: Instant::now(),
             doing: Vec::new(),
             heard: BTreeMap::new(),
-            waits: BTreeMap::new(),
             countdown: Countdown::default(),
             cost: String::new(),
         }))
@@ -139,7 +136,7 @@ impl Watcher for Progress {
     fn model_text(&self, stream: &StreamId, _: &EffectId, text: &str) {
         let mut state = self.state();
         if state.is_live {
-            state.wait(stream, None);
+            state.countdown.set(stream, None);
             state.words(stream, text);
             state.refresh();
         }
@@ -151,7 +148,7 @@ impl Watcher for Progress {
             let mark = state.yellow("✂ the answer broke off here, and does not count");
             state.line(&format!("  {mark}"));
         }
-        state.wait(stream, notice.until);
+        state.countdown.set(stream, notice.until);
         let text = format!("  {}", one_line(&notice.text, 200));
         state.line(&text);
         state.refresh();
@@ -234,7 +231,7 @@ impl State {
                 detail,
                 until,
             } if reason != "interrupted" => {
-                self.wait(&beat.stream, *until);
+                self.countdown.set(&beat.stream, *until);
                 let wait = until.map_or(String::new(), goes_on);
                 let reason = self.yellow(&format!("paused ({reason}):"));
                 self.line(&format!("  {reason} {}{wait}", escape(detail)));
@@ -244,7 +241,7 @@ impl State {
                 self.line(&format!("  cancelled by {by}: {}", escape(reason)));
             }
             What::Ended { .. } => self.end(beat),
-            What::Resumed { .. } => self.wait(&beat.stream, None),
+            What::Resumed { .. } => self.countdown.set(&beat.stream, None),
             What::Paused { .. } | What::Ignored { .. } => {}
         }
     }
@@ -296,15 +293,6 @@ impl State {
         if let Some(at) = at {
             self.doing.remove(at);
         }
-    }
-
-    /// Counts down to `until`, as long as `stream` waits.
-    fn wait(&mut self, stream: &StreamId, until: Option<Time>) {
-        match until {
-            Some(until) => drop(self.waits.insert(stream.clone(), until)),
-            None => drop(self.waits.remove(stream)),
-        }
-        self.countdown.set(self.waits.values().max().copied());
     }
 
     /// Shows words as they come, a line at a time.
@@ -396,32 +384,6 @@ fn goes_on(until: Time) -> String {
     match millis {
         0..1000 => "; it goes on by itself".to_owned(),
         _ => format!("; it goes on by itself in {}", duration(millis)),
-    }
-}
-
-/// What the live line counts down to. It is drawn anew several times a second, by
-/// itself.
-#[derive(Clone, Default)]
-struct Countdown(Arc<Mutex<Option<Time>>>);
-
-impl Countdown {
-    fn set(&self, until: Option<Time>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
-    }
-
-    /// What is left, as words; nothing when nobody waits.
-    fn show(&self, now: Time) -> String {
-        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = until
-            .map(|until| until.millis_since(now))
-            .filter(|l| *l > 0);
-        left.map_or(String::new(), |left| {
-            // Whole seconds: tenths would flicker.
-            match left.unsigned_abs().div_ceil(1000) {
-                seconds @ 0..60 => format!(" · waiting {seconds} s"),
-                seconds => format!(" · waiting {}", duration(seconds * 1000)),
-            }
-        })
     }
 }
 

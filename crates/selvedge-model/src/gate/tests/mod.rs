@@ -1,3 +1,7 @@
+//! The gate before models that do as they are told.
+
+mod trouble;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
