@@ -84,17 +84,37 @@ async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
 }
 
 #[tokio::test]
-async fn what_a_person_must_fix_is_asked_once() {
+async fn what_asking_again_cannot_help_is_asked_once() {
+    for (status, tier) in [
+        (400, ErrorTier::Permanent),
+        (401, ErrorTier::UserFixable),
+        (403, ErrorTier::UserFixable),
+    ] {
+        let server = ModelServer::start().await;
+        server.push(Reply::fault(ReplyFault::status(status)));
+        server.push(Reply::text("never heard"));
+        let failed = gate(&server)
+            .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
+            .await
+            .unwrap_err();
+        assert_eq!((failed.error.tier(), failed.attempts), (tier, 1));
+        assert_eq!(server.requests().len(), 1, "status {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_leaves_what_was_heard() {
     let server = ModelServer::start().await;
-    server.push(Reply::fault(ReplyFault::status(401)));
+    let words = "one two three four five six seven eight nine ten ".repeat(20);
+    server.push(Reply::text(&words).with_fault(ReplyFault::ResetAt(3000)));
     let failed = gate(&server)
         .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
         .await
         .unwrap_err();
-    assert_eq!(
-        (failed.error.tier(), failed.attempts),
-        (ErrorTier::UserFixable, 1)
-    );
+    let broken = failed.broken.unwrap();
+    let text = broken.text.text().unwrap();
+    assert!(!text.is_empty() && words.starts_with(&**text), "{text}");
+    assert!(failed.go_on.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

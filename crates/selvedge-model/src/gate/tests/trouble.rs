@@ -285,6 +285,8 @@ async fn after_a_rate_limit_people_go_before_the_background() {
         asked.messages.push(Arc::new(Message::user(who.to_owned())));
         let gate = &gate;
         async move {
+            // People come while everybody else waits already.
+            tokio::time::sleep(Duration::from_secs(u64::from(awaited))).await;
             let ask = Ask {
                 urgency: Urgency {
                     awaited,
@@ -302,11 +304,11 @@ async fn after_a_rate_limit_people_go_before_the_background() {
     let all = all.chain(people.map(futures::future::Either::Right));
     futures::future::join_all(all).await;
     let order = order.lock().unwrap();
-    let answered: Vec<&str> = order.iter().map(|who| &who[..6]).collect();
-    assert_eq!(answered[..4], ["person"; 4], "{order:?}");
+    let asked: Vec<&str> = order.iter().map(|who| &who[..6]).collect();
+    assert_eq!(asked[..4], ["person"; 4], "{order:?}");
 }
 
-/// Says 429 once, to whoever comes first; notes whom it answers.
+/// Says 429 once, to whoever comes first; notes who asks afterwards.
 struct Noting {
     order: Arc<Mutex<Vec<String>>>,
     limited_once: std::sync::atomic::AtomicBool,
@@ -327,12 +329,12 @@ impl crate::Provider for Noting {
                 retry_after: Some(Duration::from_secs(2)),
             });
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
         let crate::types::Part::Text { text } = &request.messages[0].parts[0] else {
             unreachable!("only words are asked");
         };
         let who = text.text().unwrap().to_string();
         self.order.lock().unwrap().push(who);
+        tokio::time::sleep(Duration::from_millis(50)).await;
         Ok(Turn::text("hi").response(request, &request.model))
     }
 }
