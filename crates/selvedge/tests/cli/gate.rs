@@ -54,7 +54,10 @@ fn an_answer_that_broke_off_is_told_shown_and_paid_for() {
 #[test]
 fn a_budget_of_all_sessions_parks_the_next_one() {
     let world = World::new();
-    world.write("home/config/config.toml", "[budget]\nusd_per_month = 0.15\n");
+    world.write(
+        "home/config/config.toml",
+        "[budget]\nusd_per_month = 0.15\n",
+    );
     let turns = "- text: fine\n  usage: {input: 50000, output: 10}";
     let first = world.run(turns, &["do it"]);
     assert_eq!(first.code, 0, "{}", first.stderr);
@@ -77,7 +80,10 @@ fn what_was_spent_before_a_budget_was_set_counts() {
     let world = World::new();
     let turns = "- text: fine\n  usage: {input: 50000, output: 10}";
     assert_eq!(world.run(turns, &["do it"]).code, 0);
-    world.write("home/config/config.toml", "[budget]\nusd_per_month = 0.15\n");
+    world.write(
+        "home/config/config.toml",
+        "[budget]\nusd_per_month = 0.15\n",
+    );
     let second = world.run(turns, &["do it"]);
     assert_eq!(second.code, 4, "{}", second.stderr);
 }
