@@ -40,7 +40,7 @@ impl ResponseCache {
         let response: Response = serde_json::from_str(&text).ok()?;
         Some(Response {
             usage: Usage::default(),
-            ..response.keeping(|text| Payload::new(text))
+            ..response.keeping(Payload::new)
         })
     }
 
@@ -50,7 +50,7 @@ impl ResponseCache {
         let Some(path) = self.path(request).filter(|_| is_complete) else {
             return;
         };
-        let response = response.keeping(|text| Payload::inline(text));
+        let response = response.keeping(Payload::inline);
         let written = serde_json::to_vec(&response).map_err(io::Error::other);
         let _ = written.and_then(|json| {
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;

@@ -7,6 +7,7 @@
 //! - `driver`, `run`: performs effects, records them before and after
 //! - `letters`: taking what somebody outside said
 //! - `resting`: children that wait for somebody
+//! - `pausing`: why a run stands still, and what ends that
 //! - `ending`: how a run stops
 //! - `settle`: what to do with calls that a crash left open
 //! - `book`: the driver's own fold: what is open, asked, paused
@@ -29,6 +30,7 @@ mod ending;
 mod events;
 mod letters;
 mod machine;
+mod pausing;
 mod perform;
 mod resting;
 mod run;

@@ -73,7 +73,7 @@ impl Outcome {
     pub(super) fn new(result: &Result<Response, ModelError>) -> Option<Self> {
         match result {
             Ok(response) => {
-                let response = response.keeping(|text| Payload::inline(text));
+                let response = response.keeping(Payload::inline);
                 Some(Self::Response(Box::new(response)))
             }
             Err(error) => WrittenError::new(error).map(Self::Error),

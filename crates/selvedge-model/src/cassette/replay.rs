@@ -155,7 +155,7 @@ impl Provider for Cassette {
         match &self.find(request)?.outcome {
             Outcome::Error(error) => Err(error.clone().into()),
             Outcome::Response(response) => {
-                let mut response = response.keeping(|text| Payload::new(text));
+                let mut response = response.keeping(Payload::new);
                 response.model.clone_from(&request.model);
                 let text = response.text();
                 if !text.is_empty() {

@@ -221,7 +221,7 @@ async fn what_was_spent_before_a_limit_was_set_counts() {
         time: NOON,
         spend: dollars(0.95),
     };
-    process.begin(&[past.clone()]).await.unwrap();
+    process.begin(std::slice::from_ref(&past)).await.unwrap();
     assert_eq!(process.past_wanted().await.unwrap(), None);
     machine.process().begin(&[past]).await.unwrap();
     let held = process.hold(&call("s"), &on("p"), dollars(0.06)).await;

@@ -73,7 +73,7 @@ impl Attempt<'_> {
                     because: course.because(),
                 }),
                 Err(error) => Err(Stumble {
-                    broken: heard.broken(self.request, &error, price),
+                    broken: heard.broken(self.request, &error, price).map(Box::new),
                     again_at: gate.pacing.until(provider, now),
                     ..error.into()
                 }),

@@ -33,7 +33,7 @@ pub struct Course {
 pub(super) struct Stumble {
     pub(super) error: ModelError,
     /// What it left behind.
-    pub(super) broken: Option<Broken>,
+    pub(super) broken: Option<Box<Broken>>,
     /// When the provider can be asked again, if that is known.
     pub(super) again_at: Option<Time>,
     /// Whether the provider was not even asked, because it is known not to answer.
@@ -159,7 +159,8 @@ impl Course {
     /// others.
     pub(super) fn failed(self, stumble: Stumble, now: Time) -> Failed {
         let total_ms = self.millis(now);
-        let (attempts, broken) = (self.attempts, stumble.broken);
+        let broken = stumble.broken.map(|broken| *broken);
+        let attempts = self.attempts;
         let is_final = self.candidate == 0 || stumble.error == ModelError::Cancelled;
         let (error, again_at) = match self.curable {
             Some((error, again_at)) if !is_final => (error, again_at),

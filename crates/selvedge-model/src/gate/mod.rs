@@ -196,7 +196,7 @@ impl Gate {
                 error: stumble.error,
                 attempts: course.attempts(),
                 total_ms: course.millis(now),
-                broken: Some(broken),
+                broken: Some(*broken),
                 go_on: Some(course),
                 again_at: None,
             });

@@ -300,7 +300,7 @@ async fn after_a_rate_limit_people_go_before_the_background() {
     };
     let background = (0..6).map(|n| ask(&format!("background {n}"), false));
     let people = (0..4).map(|n| ask(&format!("person {n}"), true));
-    let all = background.map(|f| futures::future::Either::Left(f));
+    let all = background.map(futures::future::Either::Left);
     let all = all.chain(people.map(futures::future::Either::Right));
     futures::future::join_all(all).await;
     let order = order.lock().unwrap();
