@@ -92,6 +92,10 @@ fn of_message(message: &Message) -> String {
         for part in &message.parts {
             match part {
                 Part::Text { .. } => h.text("text"),
+                Part::Image(image) => {
+                    h.text("image");
+                    h.text(&image.media_type);
+                }
                 Part::Reasoning { .. } => h.text("reasoning"),
                 Part::ToolCall(call) => {
                     h.text("call");

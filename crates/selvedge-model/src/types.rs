@@ -46,6 +46,8 @@ pub enum Part {
         /// The words.
         text: Payload,
     },
+    /// Something to look at.
+    Image(Image),
     /// The model's reasoning, kept so that it can be sent back.
     Reasoning {
         /// What it said of it; may be empty.
@@ -60,40 +62,73 @@ pub enum Part {
     ToolResult(ToolResult),
 }
 
+const NO_IMAGES: &[Image] = &[];
+
 impl Part {
-    /// Its texts, in order.
+    /// Its texts and pictures, in order.
     pub fn payloads(&self) -> impl Iterator<Item = &Payload> {
-        let (first, second) = match self {
-            Self::Text { text } => (text, None),
-            Self::Reasoning { text, signature } => (text, signature.as_ref()),
-            Self::ToolCall(call) => (&call.arguments, None),
-            Self::ToolResult(result) => (&result.content, None),
+        let (first, second, images) = match self {
+            Self::Text { text } => (text, None, NO_IMAGES),
+            Self::Image(image) => (&image.data, None, NO_IMAGES),
+            Self::Reasoning { text, signature } => (text, signature.as_ref(), NO_IMAGES),
+            Self::ToolCall(call) => (&call.arguments, None, NO_IMAGES),
+            Self::ToolResult(result) => (&result.content, None, &*result.images),
         };
-        [first].into_iter().chain(second)
+        let images = images.iter().map(|image| &image.data);
+        [first].into_iter().chain(second).chain(images)
     }
 
-    /// Its texts, in order, to be changed.
+    /// Its texts and pictures, in order, to be changed.
     pub fn payloads_mut(&mut self) -> impl Iterator<Item = &mut Payload> {
-        let (first, second) = match self {
-            Self::Text { text } => (text, None),
-            Self::Reasoning { text, signature } => (text, signature.as_mut()),
-            Self::ToolCall(call) => (&mut call.arguments, None),
-            Self::ToolResult(result) => (&mut result.content, None),
+        let (first, second, images) = match self {
+            Self::Text { text } => (text, None, [].as_mut_slice()),
+            Self::Image(image) => (&mut image.data, None, [].as_mut_slice()),
+            Self::Reasoning { text, signature } => (text, signature.as_mut(), [].as_mut_slice()),
+            Self::ToolCall(call) => (&mut call.arguments, None, [].as_mut_slice()),
+            Self::ToolResult(result) => (&mut result.content, None, &mut *result.images),
         };
-        [first].into_iter().chain(second)
+        let images = images.iter_mut().map(|image| &mut image.data);
+        [first].into_iter().chain(second).chain(images)
     }
 
     /// Length of its text.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Text { text } => text.len(),
+            Self::Image(_) => Image::BYTES_OF_TEXT,
             Self::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }
             Self::ToolCall(call) => call.name.len() as u64 + call.arguments.len(),
-            Self::ToolResult(result) => result.content.len(),
+            Self::ToolResult(result) => {
+                result.content.len() + result.images.len() as u64 * Image::BYTES_OF_TEXT
+            }
         }
     }
+
+    /// What there is to look at.
+    pub(crate) fn images(&self) -> &[Image] {
+        match self {
+            Self::Image(image) => std::slice::from_ref(image),
+            Self::ToolResult(result) => &result.images,
+            Self::Text { .. } | Self::Reasoning { .. } | Self::ToolCall(_) => &[],
+        }
+    }
+}
+
+/// An image, small enough to be sent with a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// What it is: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes, in base64.
+    pub data: Payload,
+}
+
+impl Image {
+    /// So much text weighs as much as an image. Providers count how large it
+    /// looks, not its bytes, and scale it down to about five thousand tokens.
+    pub const BYTES_OF_TEXT: u64 = 20_000;
 }
 
 /// A tool call as the model wrote it.
@@ -117,6 +152,9 @@ pub struct ToolResult {
     /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
+    /// What to show the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// Everything a model is asked with. Payloads have their text at hand.
@@ -148,6 +186,12 @@ impl Request {
         self.model
             .split_once('/')
             .map_or(&self.model, |(_, name)| name)
+    }
+
+    /// Whether there is anything to look at.
+    pub fn has_images(&self) -> bool {
+        let mut parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.any(|part| !part.images().is_empty())
     }
 
     /// Length of everything the model is asked with, in bytes of text.

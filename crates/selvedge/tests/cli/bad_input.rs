@@ -26,7 +26,7 @@ fn without_a_key_the_variables_are_named() {
         exit 6
         -- stderr --
         error: no model provider is available
-          cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
+          cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY`, `AZURE_OPENAI_ENDPOINT`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
           hint: set one of them, store a key with `selvedge auth login`, or try `selvedge demo`, which needs no key
     "#]]);
 }
