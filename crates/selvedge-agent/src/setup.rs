@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
 use selvedge_model::ToolDefinition;
-use selvedge_tool::{ToolSpec, Toolbox, Workspace, World};
+use selvedge_tool::{Sandbox, ToolSpec, Toolbox, Workspace, World};
 use serde_json::{Value, json};
 
 use crate::crew::Crew;
@@ -25,6 +25,8 @@ pub struct Setup<'a> {
     pub workspace: PathBuf,
     /// What happens before a command runs.
     pub approve: Approve,
+    /// What its commands may reach.
+    pub sandbox: Sandbox,
     /// What it may cost in dollars.
     pub budget_usd: Option<f64>,
     /// The schema its result must fit.
@@ -144,6 +146,7 @@ impl Assembler<'_> {
             limits: agent.limits,
             output_schema: schema.cloned(),
             approve: self.setup.approve,
+            sandbox: self.setup.sandbox.clone(),
             budget_usd: self.setup.budget_usd,
             workspace: self.setup.workspace.clone(),
             team,

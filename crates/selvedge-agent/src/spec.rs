@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::World;
+use selvedge_tool::{Sandbox, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +43,9 @@ pub struct RunSpec {
     pub output_schema: Option<Value>,
     /// What happens before a command runs.
     pub approve: Approve,
+    /// What its commands may reach.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// What the session may cost in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
@@ -73,6 +76,7 @@ impl RunSpec {
         child.request = request;
         child.budget_usd = self.budget_usd;
         child.awaited = self.awaited;
+        child.sandbox = child.sandbox.within(&self.sandbox);
         Some(child)
     }
 }

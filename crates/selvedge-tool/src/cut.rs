@@ -18,10 +18,15 @@ const LINE_CHARS_MAX: usize = 300;
 
 static IMPORTANT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)\b(errors?|warnings?|fail(ed|ures?|ing)?|fatal|panic(ked)?|assert(ion)?|exception|traceback|undefined|segmentation fault|timed out|denied|not found|killed)\b",
+        r"(?i)\b(errors?|warnings?|fail(ed|ures?|ing)?|fatal|panic(ked)?|assert(ion)?|exception|traceback|undefined|segmentation fault|timed out|denied|not found|killed)\b|^\s+at \S|\S\.\w+:\d+:\d+",
     )
     .expect("the pattern is valid")
 });
+
+/// Whether a line looks as if it mattered.
+pub(crate) fn is_important(line: &str) -> bool {
+    IMPORTANT.is_match(line)
+}
 
 /// Cuts an answer's text; the whole is kept where something was left out.
 pub(crate) fn cut(mut output: ToolOutput, chars_max: usize) -> ToolOutput {
@@ -91,7 +96,7 @@ fn important(middle: &str, first_line: usize, chars_max: usize) -> String {
     let mut chars = 0;
     for (index, line) in middle.lines().enumerate() {
         let line = &line[..end_of(line, LINE_CHARS_MAX)];
-        if !IMPORTANT.is_match(line) {
+        if !is_important(line) {
             continue;
         }
         let entry = format!("line {}: {}\n", first_line + index, line);

@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::workspace::Workspace;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Mutex;
 
 struct Shell {
     scratch: tempfile::TempDir,
     limits: Limits,
+    sandbox: Option<Sandbox>,
     cancel: CancellationToken,
     seen: Arc<Mutex<String>>,
 }
@@ -16,9 +18,11 @@ impl Shell {
         Self {
             scratch: tempfile::tempdir().unwrap(),
             limits: Limits {
-                grace: Duration::from_millis(200),
-                ..Limits::new(Duration::from_secs(60))
+                interrupt_grace: Duration::from_millis(200),
+                terminate_grace: Duration::from_millis(200),
+                ..Limits::new(Patience::exactly(Duration::from_secs(60)))
             },
+            sandbox: None,
             cancel: CancellationToken::new(),
             seen: Arc::default(),
         }
@@ -33,6 +37,10 @@ impl Shell {
             directory_path: workspace.root().into(),
             environment: environment(),
             limits: self.limits,
+            fence: self.sandbox.clone().map(|sandbox| Fence {
+                sandbox: Arc::new(sandbox),
+                workspace: workspace.root().into(),
+            }),
         }
     }
 
@@ -127,8 +135,8 @@ async fn background_processes_and_daemons_die_with_their_command() {
 #[tokio::test]
 async fn a_command_out_of_time_is_interrupted_first() {
     let mut shell = Shell::new();
-    shell.limits.timeout = Duration::from_millis(300);
-    shell.limits.grace = Duration::from_secs(60);
+    shell.limits.patience = Patience::exactly(Duration::from_millis(300));
+    shell.limits.interrupt_grace = Duration::from_secs(60);
     let finished = shell
         .run("trap 'echo cleaned up; exit 5' INT; echo begun; while :; do sleep 0.02; done")
         .await;
@@ -140,7 +148,7 @@ async fn a_command_out_of_time_is_interrupted_first() {
 #[tokio::test]
 async fn a_command_that_ignores_signals_is_killed_in_the_end() {
     let mut shell = Shell::new();
-    shell.limits.timeout = Duration::from_millis(300);
+    shell.limits.patience = Patience::exactly(Duration::from_millis(300));
     let finished = shell
         .run("trap 'echo int' INT; trap 'echo term' TERM; echo $$ > pid; while :; do sleep 0.02; done")
         .await;

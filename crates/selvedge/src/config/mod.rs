@@ -7,6 +7,7 @@
 
 mod file;
 mod layer;
+mod sandbox;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use layer::Origin;
+pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, Settings};
 
 use layer::{KEYS, Key, Layer};

@@ -5,6 +5,8 @@ use selvedge_agent::RunSpec;
 use selvedge_model::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::SandboxSettings;
+
 /// The configuration of Selvedge.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +29,9 @@ pub struct Settings {
     /// Bounds on what an agent's own file allows.
     #[serde(default)]
     pub limits: Limits,
+    /// What commands may reach of this machine.
+    #[serde(default)]
+    pub sandbox: SandboxSettings,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
@@ -69,7 +74,8 @@ pub struct Limits {
     pub output_tokens_max: Option<u32>,
     /// Tokens of conversation before older parts are summarised.
     pub context_tokens_max: Option<u64>,
-    /// Seconds a tool may run.
+    /// Seconds a tool may run. A command that keeps printing may run longer, unless
+    /// this is below 120.
     pub tool_seconds_max: Option<u64>,
 }
 

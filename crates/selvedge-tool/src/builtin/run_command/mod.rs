@@ -1,33 +1,42 @@
-//! Runs a shell command, in the workspace, to its end.
+//! Runs a command, in the workspace, to its end.
 //!
 //! Whatever a command starts in the background ends with it: a tool call is an act
 //! with a result, and a process that nobody waits for has neither.
 
+mod answer;
+mod digest;
+mod invocation;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::process::{self, Finished, Limits, Process, Stopped};
+use crate::process::{self, Fence, Limits, Patience, Process, Slots};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::PathError;
 
 // Above the sum of the stages of a kill, after which a result exists in any case.
 const KILL_WAIT: Duration = Duration::from_secs(15);
+// How long a command waits for a place.
+const PLACE_WAIT: Duration = Duration::from_secs(300);
 
-/// The tool. `grace` is the time between the stages of a kill.
+/// The tool.
 pub(super) struct RunCommand {
-    pub(super) grace: Duration,
+    slots: Arc<Slots>,
 }
 
 impl Default for RunCommand {
     fn default() -> Self {
         Self {
-            grace: Duration::from_secs(2),
+            slots: Slots::for_this_machine(),
         }
     }
 }
@@ -41,9 +50,12 @@ struct Arguments {
     command: String,
     /// The directory to run it in, relative to the workspace root. Default: the root.
     cwd: Option<String>,
-    /// How long it may run. Default: 120.
+    /// How long it may run. Default: 120, longer for builds and tests, and longer while
+    /// it prints.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u64>,
+    /// Variables to set for it, such as `RUST_LOG`.
+    env: Option<BTreeMap<String, String>>,
 }
 
 #[async_trait]
@@ -60,107 +72,115 @@ impl Tool for RunCommand {
     }
 
     async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {
-        let process =
-            schema::arguments(input).and_then(|arguments| prepare(context, &arguments, self.grace));
-        let process = match process {
-            Ok(process) => process,
+        let prepared = schema::arguments(input).and_then(|arguments: Arguments| {
+            let process = prepare(context, &arguments)?;
+            Ok((process, arguments))
+        });
+        let (process, arguments) = match prepared {
+            Ok(prepared) => prepared,
             Err(output) => return output,
         };
-        let timeout = process.limits.timeout;
+        let _slot = tokio::select! {
+            biased;
+            slot = self.slots.take(context.awaited) => slot,
+            () = context.cancel.cancelled() => return ToolOutput {
+                interrupted: true,
+                ..ToolOutput::error("the command was cancelled before it began; nothing was done")
+            },
+            () = tokio::time::sleep(PLACE_WAIT) => return ToolOutput::error(
+                "the command was not begun: other commands take all places; try again later",
+            ),
+        };
+        let is_fenced = process.fence.is_some();
+        let patience = process.limits.patience;
         match process.run(&context.cancel, &context.output).await {
-            Ok(finished) => answer(finished, timeout),
+            Ok(finished) => answer::answer(finished, &arguments.command, patience, is_fenced),
             Err(error) => ToolOutput::error(format!("the command could not be started: {error}")),
         }
     }
 
-    /// The command's own timeout comes first: it ends with what was printed.
+    /// The command's own time comes first: it ends with what was printed.
     fn deadline(&self, context: &ToolContext, input: &Value) -> Duration {
-        let timeout = schema::arguments::<Arguments>(input)
-            .map_or(context.timeout, |arguments| timeout(context, &arguments));
-        timeout + KILL_WAIT
+        let most = schema::arguments::<Arguments>(input).map_or(context.timeout, |arguments| {
+            patience(context, &arguments).most
+        });
+        PLACE_WAIT + most + KILL_WAIT
     }
 }
 
-fn timeout(context: &ToolContext, arguments: &Arguments) -> Duration {
-    arguments
-        .timeout_seconds
-        .map_or(context.timeout, Duration::from_secs)
+fn patience(context: &ToolContext, arguments: &Arguments) -> Patience {
+    match arguments.timeout_seconds {
+        Some(seconds) => Patience::exactly(Duration::from_secs(seconds)),
+        None => invocation::patience(&arguments.command, context.timeout),
+    }
 }
 
-fn prepare(
-    context: &ToolContext,
-    arguments: &Arguments,
-    grace: Duration,
-) -> Result<Process, ToolOutput> {
-    let workspace = Arc::clone(&context.workspace);
+fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<Process, ToolOutput> {
+    let workspace = &context.workspace;
     let cwd = arguments.cwd.as_deref().unwrap_or(".");
     let resolved = workspace.existing(cwd)?;
     let directory = workspace
         .open_dir(&resolved)
         .map_err(|error| PathError::from_io(cwd, error))?;
-    let program = ["bash", "sh"]
-        .iter()
-        .find_map(|name| process::find(name, workspace.root()))
-        .ok_or_else(|| ToolOutput::error("there is no shell on this machine's search path"))?;
+    let (program, words) = program(context, &arguments.command)?;
     Ok(Process {
         program,
-        // `--`, lest a command that begins with a hyphen be an option.
-        arguments: ["-c", "--", &arguments.command].map(Into::into).into(),
+        arguments: words,
         directory,
         directory_path: workspace.root().join(resolved),
-        environment: process::environment(),
-        limits: Limits {
-            grace,
-            ..Limits::new(timeout(context, arguments))
-        },
+        environment: environment(context, arguments)?,
+        limits: Limits::new(patience(context, arguments)),
+        fence: context.sandbox.is_on().then(|| Fence {
+            sandbox: Arc::clone(&context.sandbox),
+            workspace: workspace.root().to_owned(),
+        }),
     })
 }
 
-fn answer(finished: Finished, timeout: Duration) -> ToolOutput {
-    use std::os::unix::process::ExitStatusExt;
-    let code = finished.status.and_then(|status| status.code());
-    let signal = finished.status.and_then(|status| status.signal());
-    let mut text = finished.text;
-    if text.trim().is_empty() {
-        text = "[no output]\n".into();
+/// The program to start, and its arguments: the command's own where it needs no shell.
+fn program(context: &ToolContext, command: &str) -> Result<(PathBuf, Vec<OsString>), ToolOutput> {
+    let root = context.workspace.root();
+    if let Some(words) = invocation::plain_words(command)
+        && let Some(program) = process::find(words[0], root)
+    {
+        return Ok((program, words[1..].iter().map(OsString::from).collect()));
     }
-    if !text.ends_with('\n') {
-        text.push('\n');
+    let shell = ["bash", "sh"]
+        .iter()
+        .find_map(|name| process::find(name, root));
+    let shell = shell
+        .ok_or_else(|| ToolOutput::error("there is no shell on this machine's search path"))?;
+    // `--`, lest a command that begins with a hyphen be an option.
+    Ok((shell, ["-c", "--", command].map(Into::into).into()))
+}
+
+fn environment(
+    context: &ToolContext,
+    arguments: &Arguments,
+) -> Result<Vec<(OsString, OsString)>, ToolOutput> {
+    let mut variables = process::environment();
+    if context.sandbox.is_on() {
+        variables.retain(|(name, _)| name != "TMPDIR" && name != "TEMP" && name != "TMP");
+        variables.push(("TMPDIR".into(), "/tmp".into()));
     }
-    let note = match (finished.stopped, code, signal) {
-        (Some(Stopped::TimedOut), _, _) => Some(format!(
-            "[timed out after {} s and was stopped; give more `timeout_seconds`, or do less at once]",
-            timeout.as_secs_f64()
-        )),
-        (Some(Stopped::Cancelled), _, _) => Some("[cancelled; this is what there was]".into()),
-        (None, Some(0), _) => None,
-        (None, Some(code), _) => Some(format!("[exit code {code}]")),
-        (None, None, Some(signal)) => Some(format!("[killed by signal {signal}]")),
-        (None, None, None) => Some("[ended in a way that could not be observed]".into()),
-    };
-    let is_error = note.is_some();
-    if let Some(note) = note {
-        text.push_str(&note);
-        text.push('\n');
+    for (name, value) in arguments.env.iter().flatten() {
+        if !process::is_fit_for_commands(name) || value.contains('\0') {
+            return Err(ToolOutput::error(format!(
+                "the variable `{}` cannot be set for a command: it holds a secret, or decides \
+                 what a program runs; leave it out",
+                name.escape_debug()
+            )));
+        }
+        variables.push((name.into(), value.into()));
     }
-    ToolOutput {
-        is_error,
-        interrupted: finished.stopped == Some(Stopped::Cancelled),
-        ..ToolOutput::ok(text)
-    }
-    .with_facts(json!({
-        "exit_code": code,
-        "signal": signal,
-        "duration_ms": u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
-        "timed_out": finished.stopped == Some(Stopped::TimedOut),
-        "bytes": finished.bytes,
-    }))
+    Ok(variables)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::World;
+    use serde_json::json;
 
     #[tokio::test]
     async fn a_success_is_answered_with_its_output_alone() {
