@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::cut::end_of;
+
 /// How long a command may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
@@ -47,7 +49,7 @@ impl Patience {
 }
 
 // What a line is kept of until it is complete. A longer one says something already.
-const LINE_CHARS_MAX: usize = 200;
+const LINE_BYTES_MAX: usize = 200;
 
 /// Tells whether pieces of output say something.
 #[derive(Default)]
@@ -58,18 +60,26 @@ pub(super) struct Listener {
 impl Listener {
     /// Whether a line was completed that says something.
     pub(super) fn hears(&mut self, piece: &str) -> bool {
-        let mut heard = false;
-        for part in piece.split_inclusive(['\n', '\r']) {
-            if self.line.len() < LINE_CHARS_MAX {
-                self.line
-                    .push_str(part.get(..LINE_CHARS_MAX).unwrap_or(part));
-            }
-            if part.ends_with(['\n', '\r']) {
-                heard |= !is_noise(&self.line);
-                self.line.clear();
+        let mut rest = piece;
+        while let Some(end) = rest.find(['\n', '\r']) {
+            self.keep(&rest[..end]);
+            let is_heard = !is_noise(&self.line);
+            self.line.clear();
+            rest = &rest[end + 1..];
+            if is_heard {
+                // One is enough. What matters of the others is how the last begins.
+                self.keep(rest.rsplit(['\n', '\r']).next().unwrap_or_default());
+                return true;
             }
         }
-        heard
+        self.keep(rest);
+        false
+    }
+
+    fn keep(&mut self, part: &str) {
+        if self.line.len() < LINE_BYTES_MAX {
+            self.line.push_str(&part[..end_of(part, LINE_BYTES_MAX)]);
+        }
     }
 }
 

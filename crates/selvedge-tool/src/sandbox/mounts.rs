@@ -44,7 +44,7 @@ const AT_RECURSIVE: u32 = 0x8000;
 
 // A folder in memory: as large as half of the machine's memory may be, which is the
 // kernel's own default, and with a bound on the number of files.
-const IN_MEMORY: &CStr = c"mode=0755,nr_inodes=400k";
+const IN_MEMORY: &CStr = c"mode=0755,nr_inodes=200k";
 
 const OWN_TERMINALS: &CStr = c"newinstance,ptmxmode=0666,mode=0620";
 

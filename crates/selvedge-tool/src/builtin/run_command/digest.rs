@@ -36,41 +36,36 @@ static NONE: LazyLock<Regex> =
 
 impl Digest {
     pub(super) fn new(text: &str) -> Self {
-        let lines: Vec<&str> = text.lines().collect();
         let said = |pattern: &Regex| {
-            let matches = |line: &&&str| pattern.is_match(line) && !NONE.is_match(line);
-            lines.iter().filter(matches).count()
+            let lines = cut::lines_with(pattern, text);
+            lines.filter(|(_, line)| !NONE.is_match(line)).count()
         };
         let mut digest = Self {
-            lines: lines.len(),
+            lines: text.lines().count(),
             errors: said(&ERROR),
             warnings: said(&WARNING),
             shown: None,
         };
-        if lines.len() > LINES_MAX {
-            digest.shown = Some(digest.show(&lines));
+        if digest.lines > LINES_MAX {
+            digest.shown = Some(digest.show(text));
         }
         digest
     }
 
-    fn show(&self, lines: &[&str]) -> String {
-        let (first, rest) = lines.split_at(FIRST_LINES);
-        let (middle, last) = rest.split_at(rest.len() - LAST_LINES);
-        let mut important = middle
-            .iter()
-            .enumerate()
-            .filter(|(_, line)| cut::is_important(line));
-        let mut shown = String::new();
+    fn show(&self, text: &str) -> String {
+        let (first, rest) = text.split_at(start_of_line(text, FIRST_LINES));
+        let (middle, last) = rest.split_at(start_of_last(rest, LAST_LINES));
+        let mut important = cut::important_lines(middle);
+        let mut shown = String::from(first);
         let mut push = |line: std::fmt::Arguments<'_>| {
             shown
                 .write_fmt(line)
                 .expect("a text takes what it is given");
         };
-        first.iter().for_each(|line| push(format_args!("{line}\n")));
         push(format_args!(
             "[{} lines left out of {}, which have {} and {}; the whole text is kept and can be \
              read again]\n",
-            middle.len(),
+            self.lines - FIRST_LINES - LAST_LINES,
             self.lines,
             count(self.errors, "error"),
             count(self.warnings, "warning"),
@@ -85,10 +80,22 @@ impl Digest {
                 "[and {more} more lines that look important]\n"
             )),
         }
-        push(format_args!("[the last {LAST_LINES} lines:]\n"));
-        last.iter().for_each(|line| push(format_args!("{line}\n")));
+        push(format_args!("[the last {LAST_LINES} lines:]\n{last}"));
         shown
     }
+}
+
+/// Where line `number`, counted from 0, begins.
+fn start_of_line(text: &str, number: usize) -> usize {
+    let mut ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    ends.nth(number - 1).unwrap_or(text.len())
+}
+
+/// Where the last `count` lines begin.
+fn start_of_last(text: &str, count: usize) -> usize {
+    let whole = text.strip_suffix('\n').unwrap_or(text);
+    let mut ends = whole.rmatch_indices('\n').map(|(at, _)| at + 1);
+    ends.nth(count - 1).unwrap_or(0)
 }
 
 fn count(number: usize, noun: &str) -> String {
