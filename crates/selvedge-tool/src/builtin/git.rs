@@ -183,7 +183,7 @@ impl<'a> Git<'a> {
             environment,
             limits: Limits::new(Patience::exactly(self.context.timeout)),
             // It is Selvedge that calls it, and it must write what commands may not.
-            fence: None,
+            enclosure: None,
         };
         let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let finished = process

@@ -52,12 +52,12 @@ pub(crate) struct Process {
     /// The bounds.
     pub(crate) limits: Limits,
     /// The fence around it, if there is one.
-    pub(crate) fence: Option<Fence>,
+    pub(crate) enclosure: Option<Enclosure>,
 }
 
 /// The fence around a process.
 #[derive(Clone, Debug)]
-pub(crate) struct Fence {
+pub(crate) struct Enclosure {
     /// What it may reach.
     pub(crate) sandbox: Arc<Sandbox>,
     /// The workspace that it works in.

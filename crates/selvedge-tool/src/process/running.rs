@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::census::{Bounds, Excess};
 use super::supervisor::{self, REPORT_BYTES};
-use super::{DRAIN_WAIT, Fence, Limits, Process, Stage};
+use super::{DRAIN_WAIT, Enclosure, Limits, Process, Stage};
 use crate::sandbox::{self, Placeholder, Prepared, Proxy, Refused, Visit};
 
 /// A process under its supervisor. Dropping it closes the line, on which the
@@ -52,11 +52,11 @@ impl Running {
             .stderr(writer);
         let mut way_out = None;
         let mut placeholder = None;
-        let fence = match &process.fence {
+        let barrier = match &process.enclosure {
             None => None,
-            Some(fence) => {
-                placeholder = Some(Placeholder::make(&fence.workspace)?);
-                let theirs = match Proxy::is_needed(&fence.sandbox.network) {
+            Some(enclosure) => {
+                placeholder = Some(Placeholder::make(&enclosure.workspace)?);
+                let theirs = match Proxy::is_needed(&enclosure.sandbox.network) {
                     false => None,
                     true => {
                         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -65,17 +65,19 @@ impl Running {
                         Some(theirs.into())
                     }
                 };
-                Some(prepare(fence, &process.directory_path, theirs)?)
+                Some(prepare(enclosure, &process.directory_path, theirs)?)
             }
         };
-        let mut line = supervisor::supervise(&mut command, process.directory, fence)?;
+        let mut line = supervisor::supervise(&mut command, process.directory, barrier)?;
         line.set_nonblocking(true)?;
         let mut command = tokio::process::Command::from(command);
         let child = command.spawn().map_err(|error| refusal(&mut line, error))?;
         // It holds our copies of the pipe's other end and of the supervisor's.
         drop(command);
-        let proxy = match (way_out, process.fence) {
-            (Some(way_out), Some(fence)) => Some(Proxy::start(way_out, &fence.sandbox.network)?),
+        let proxy = match (way_out, process.enclosure) {
+            (Some(way_out), Some(enclosure)) => {
+                Some(Proxy::start(way_out, &enclosure.sandbox.network)?)
+            }
             _ => None,
         };
         let running = Self {
@@ -153,14 +155,15 @@ impl Running {
 }
 
 fn prepare(
-    fence: &Fence,
+    enclosure: &Enclosure,
     directory: &std::path::Path,
     way_out: Option<OwnedFd>,
-) -> io::Result<supervisor::Fence> {
-    let prepared = Prepared::new(&fence.sandbox, &fence.workspace, directory, way_out);
-    Ok(supervisor::Fence {
+) -> io::Result<supervisor::Barrier> {
+    let (sandbox, workspace) = (&enclosure.sandbox, &enclosure.workspace);
+    let prepared = Prepared::new(sandbox, workspace, directory, way_out);
+    Ok(supervisor::Barrier {
         prepared: prepared.map_err(io::Error::from)?,
-        bounds: Bounds::new(&fence.sandbox.resources),
+        bounds: Bounds::new(&sandbox.resources),
     })
 }
 
@@ -168,11 +171,11 @@ fn prepare(
 fn refusal(line: &mut impl Read, error: io::Error) -> io::Error {
     let mut said = [0; REPORT_BYTES];
     let count = line.read(&mut said).unwrap_or(0);
-    let numbers = said[..count].chunks_exact(4).filter_map(|bytes| {
+    let mut stages = said[..count].chunks_exact(4).filter_map(|bytes| {
         let number = i32::from_ne_bytes(bytes.try_into().ok()?);
         sandbox::Stage::from_number(number.checked_neg()?)
     });
-    match numbers.last() {
+    match stages.next() {
         Some(stage) => Refused { stage, error }.into(),
         None => error,
     }

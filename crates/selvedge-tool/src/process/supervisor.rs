@@ -34,7 +34,7 @@ use crate::sandbox::{Prepared, Refused};
 pub(super) const REPORT_BYTES: usize = 12;
 
 /// How a command is fenced in.
-pub(super) struct Fence {
+pub(super) struct Barrier {
     pub(super) prepared: Prepared,
     pub(super) bounds: Bounds,
 }
@@ -53,7 +53,7 @@ const CENSUS_MILLIS: i64 = 100;
 pub(super) fn supervise(
     command: &mut Command,
     directory: OwnedFd,
-    mut fence: Option<Fence>,
+    mut barrier: Option<Barrier>,
 ) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
@@ -62,7 +62,7 @@ pub(super) fn supervise(
     unsafe {
         command.pre_exec(move || {
             let (control, directory) = (theirs.as_raw_fd(), directory.as_raw_fd());
-            split(control, directory, fence.as_mut())
+            split(control, directory, barrier.as_mut())
         });
     }
     Ok(ours)
@@ -70,7 +70,7 @@ pub(super) fn supervise(
 
 /// Becomes two processes: returns in the one that will be the command, and watches
 /// in the other.
-fn split(control: RawFd, directory: RawFd, fence: Option<&mut Fence>) -> io::Result<()> {
+fn split(control: RawFd, directory: RawFd, barrier: Option<&mut Barrier>) -> io::Result<()> {
     // SAFETY: system calls on valid handles and on memory of this frame. `fork` is
     // called in a process that has a single thread, being itself fresh from a fork.
     unsafe {
@@ -82,9 +82,9 @@ fn split(control: RawFd, directory: RawFd, fence: Option<&mut Fence>) -> io::Res
         // Its own session, so that what is sent to Selvedge's group or terminal
         // does not reach the supervisor.
         libc::setsid();
-        match fence {
+        match barrier {
             None => split_bare(control, directory),
-            Some(fence) => split_fenced(control, directory, fence).map_err(|refused| {
+            Some(barrier) => split_fenced(control, directory, barrier).map_err(|refused| {
                 send(control, -(refused.stage as c_int));
                 refused.error
             }),
@@ -113,14 +113,14 @@ fn split_bare(control: RawFd, directory: RawFd) -> io::Result<()> {
     }
 }
 
-fn split_fenced(control: RawFd, directory: RawFd, fence: &mut Fence) -> Result<(), Refused> {
+fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Result<(), Refused> {
     // The first process of a world has this number in it.
     const FIRST: pid_t = 1;
-    let outside = fence.prepared.split()?;
+    let outside = barrier.prepared.split()?;
     if outside != 0 {
         stand_for(outside);
     }
-    fence.prepared.build()?;
+    barrier.prepared.build()?;
     // SAFETY: as in `split`.
     match unsafe { libc::fork() } {
         -1 => Err(Refused {
@@ -129,9 +129,9 @@ fn split_fenced(control: RawFd, directory: RawFd, fence: &mut Fence) -> Result<(
         }),
         0 => {
             become_command(FIRST);
-            fence.prepared.enter(directory)
+            barrier.prepared.enter(directory)
         }
-        child => watch(control, child, 0, Some(fence.bounds)),
+        child => watch(control, child, 0, Some(barrier.bounds)),
     }
 }
 

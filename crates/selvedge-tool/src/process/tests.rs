@@ -37,7 +37,7 @@ impl Shell {
             directory_path: workspace.root().into(),
             environment: environment(),
             limits: self.limits,
-            fence: self.sandbox.clone().map(|sandbox| Fence {
+            enclosure: self.sandbox.clone().map(|sandbox| Enclosure {
                 sandbox: Arc::new(sandbox),
                 workspace: workspace.root().into(),
             }),

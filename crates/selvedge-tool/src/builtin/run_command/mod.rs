@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::process::{self, Fence, Limits, Patience, Process, Slots};
+use crate::process::{self, Enclosure, Limits, Patience, Process, Slots};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::PathError;
@@ -91,7 +91,7 @@ impl Tool for RunCommand {
                 "the command was not begun: other commands take all places; try again later",
             ),
         };
-        let is_fenced = process.fence.is_some();
+        let is_fenced = process.enclosure.is_some();
         let patience = process.limits.patience;
         match process.run(&context.cancel, &context.output).await {
             Ok(finished) => answer::answer(finished, &arguments.command, patience, is_fenced),
@@ -130,7 +130,7 @@ fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<Process, Tool
         directory_path: workspace.root().join(resolved),
         environment: environment(context, arguments)?,
         limits: Limits::new(patience(context, arguments)),
-        fence: context.sandbox.is_on().then(|| Fence {
+        enclosure: context.sandbox.is_on().then(|| Enclosure {
             sandbox: Arc::clone(&context.sandbox),
             workspace: workspace.root().to_owned(),
         }),
@@ -213,6 +213,65 @@ mod tests {
                 output.text
             );
         }
+    }
+
+    #[test]
+    fn plain_words_are_started_without_a_shell() {
+        let world = World::new(&[("tool", "")]);
+        let started = |command| {
+            let (program, words) = program(&world.context, command).unwrap();
+            (program.file_name().unwrap().to_owned(), words)
+        };
+        let (name, words) = started("ls -l  dir");
+        assert_eq!(
+            (name.to_str(), words),
+            (Some("ls"), vec!["-l".into(), "dir".into()])
+        );
+        for command in ["ls | wc", "ls *", "echo $HOME", "cd dir", "nosuchprogram x"] {
+            let (_, words) = started(command);
+            assert_eq!(words, ["-c", "--", command], "{command}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_variable_can_be_set_unless_it_holds_a_secret_or_steers() {
+        let world = World::new(&[]);
+        let run = |name: &str| json!({"command": "echo $RUST_LOG", "env": {name: "debug"}});
+        let output = world.call("run_command", run("RUST_LOG")).await;
+        assert_eq!((output.text.as_str(), output.is_error), ("debug\n", false));
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "AWS_REGION",
+            "PATH",
+            "LD_PRELOAD",
+            "BASH_ENV",
+        ] {
+            let output = world.call("run_command", run(name)).await;
+            assert!(
+                output.is_error && output.text.contains(name),
+                "{}",
+                output.text
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_report_is_read_and_the_whole_is_kept() {
+        let world = World::new(&[(
+            "test.sh",
+            "seq 900; echo '=== 2 passed, 1 failed in 0.1s ==='",
+        )]);
+        let input = json!({"command": "sh test.sh # pytest"});
+        let output = world.call("run_command", input).await;
+        let tests = &output.facts["report"]["tests"];
+        assert_eq!((&tests["passed"], &tests["failed"]), (&json!(2), &json!(1)));
+        assert_eq!(output.facts["lines"], 901);
+        assert!(
+            output.text.contains("[751 lines left out of 901"),
+            "{}",
+            output.text
+        );
+        assert_eq!(output.whole.unwrap().lines().count(), 901);
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::spec::Sandbox;
-use crate::process::{self, Fence, Finished, Limits, Patience, Process};
+use crate::process::{self, Enclosure, Finished, Limits, Patience, Process};
 use crate::workspace::Workspace;
 
 pub use inside::break_out;
@@ -116,7 +116,7 @@ fn process(sandbox: &Sandbox, workspace: &Path) -> io::Result<Process> {
         directory_path: workspace.root().to_owned(),
         environment: process::environment(),
         limits: Limits::new(Patience::exactly(TIME)),
-        fence: sandbox.is_on().then(|| Fence {
+        enclosure: sandbox.is_on().then(|| Enclosure {
             sandbox: Arc::new(sandbox.clone()),
             workspace: workspace.root().to_owned(),
         }),
