@@ -445,18 +445,25 @@ fn is_at_hand(part: &Part) -> bool {
     let at_hand = |payload: &Payload| payload.text().is_some();
     match part {
         Part::Text { text } => at_hand(text),
+        Part::Image(image) => at_hand(&image.data),
         Part::Reasoning { text, signature } => at_hand(text) && signature.iter().all(at_hand),
         Part::ToolCall(call) => at_hand(&call.arguments),
-        Part::ToolResult(result) => at_hand(&result.content),
+        Part::ToolResult(result) => {
+            at_hand(&result.content) && result.images.iter().all(|image| at_hand(&image.data))
+        }
     }
 }
 
 fn payloads_mut(part: &mut Part) -> Vec<&mut Payload> {
     match part {
         Part::Text { text } => vec![text],
+        Part::Image(image) => vec![&mut image.data],
         Part::Reasoning { text, signature } => [text].into_iter().chain(signature).collect(),
         Part::ToolCall(call) => vec![&mut call.arguments],
-        Part::ToolResult(result) => vec![&mut result.content],
+        Part::ToolResult(result) => {
+            let images = result.images.iter_mut().map(|image| &mut image.data);
+            [&mut result.content].into_iter().chain(images).collect()
+        }
     }
 }
 

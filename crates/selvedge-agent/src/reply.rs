@@ -162,6 +162,7 @@ impl Wrong {
                 id: call.id.clone(),
                 content: why.clone(),
                 is_error: true,
+                images: Vec::new(),
             })
         });
         (!calls.is_empty()).then(|| Message {

@@ -445,6 +445,7 @@ fn tokens(message: &Message) -> u64 {
         .iter()
         .map(|part| match part {
             Part::Text { text } => text.len(),
+            Part::Image(_) => selvedge_model::Image::BYTES_OF_TEXT,
             Part::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Why a model call failed. The variant says what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// It may work in a moment: a reset, a 5xx, a silent or cut stream.
+    /// This call had an accident: a reset, a 500, a silent or cut stream.
     #[error("{provider}: {what}")]
     Transient {
         /// Whose.
@@ -43,7 +43,8 @@ pub enum ModelError {
         /// What to do.
         hint: String,
     },
-    /// The provider is in trouble: it failed repeatedly and is given a rest.
+    /// The provider is in trouble: overloaded, not there, or given a rest after
+    /// it failed repeatedly.
     #[error("{provider} is in trouble: {what}")]
     Degraded {
         /// Whose.

@@ -49,9 +49,11 @@ pub use gate::{
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use probe::{Probe, probe};
 pub use provider::{DeltaSink, Provider};
-pub use providers::{Anthropic, Endpoint, HttpOptions, OpenAiChat, Providers};
+pub use providers::{
+    Anthropic, Door, Endpoint, Gemini, HttpOptions, OpenAiChat, OpenAiResponses, Providers,
+};
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
-    Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,
-    Usage,
+    Delta, Image, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition,
+    ToolResult, Usage,
 };

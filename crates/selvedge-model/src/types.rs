@@ -46,6 +46,8 @@ pub enum Part {
         /// The words.
         text: Payload,
     },
+    /// Something to look at.
+    Image(Image),
     /// The model's reasoning, kept so that it can be sent back.
     Reasoning {
         /// What it said of it; may be empty.
@@ -65,13 +67,40 @@ impl Part {
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Text { text } => text.len(),
+            Self::Image(_) => Image::BYTES_OF_TEXT,
             Self::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }
             Self::ToolCall(call) => call.name.len() as u64 + call.arguments.len(),
-            Self::ToolResult(result) => result.content.len(),
+            Self::ToolResult(result) => {
+                result.content.len() + result.images.len() as u64 * Image::BYTES_OF_TEXT
+            }
         }
     }
+
+    /// What there is to look at.
+    pub(crate) fn images(&self) -> &[Image] {
+        match self {
+            Self::Image(image) => std::slice::from_ref(image),
+            Self::ToolResult(result) => &result.images,
+            Self::Text { .. } | Self::Reasoning { .. } | Self::ToolCall(_) => &[],
+        }
+    }
+}
+
+/// An image, small enough to be sent with a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// What it is: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes, in base64.
+    pub data: Payload,
+}
+
+impl Image {
+    /// So much text weighs as much as an image. Providers count how large it
+    /// looks, not its bytes, and scale it down to about five thousand tokens.
+    pub const BYTES_OF_TEXT: u64 = 20_000;
 }
 
 /// A tool call as the model wrote it.
@@ -95,6 +124,9 @@ pub struct ToolResult {
     /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
+    /// What to show the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// Everything a model is asked with. Payloads have their text at hand.
@@ -126,6 +158,12 @@ impl Request {
         self.model
             .split_once('/')
             .map_or(&self.model, |(_, name)| name)
+    }
+
+    /// Whether there is anything to look at.
+    pub fn has_images(&self) -> bool {
+        let mut parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.any(|part| !part.images().is_empty())
     }
 
     /// Length of everything the model is asked with, in bytes of text.

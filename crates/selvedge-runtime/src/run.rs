@@ -181,6 +181,11 @@ impl<'d, C: Call> Run<'d, C> {
                 Due::Idle => Vec::new(),
                 Due::Effects(effects) => self.begin(effects).await?,
             };
+            // What only looked and is answered already shares the commit with what
+            // it was asked for, and with what follows from it.
+            if ready.is_empty() && self.land_what_ended()? {
+                continue;
+            }
             self.flush().await?;
             self.flight.extend(ready);
             let Some(rest) = self.rest() else {
@@ -208,11 +213,17 @@ impl<'d, C: Call> Run<'d, C> {
             self.unread = true;
             return Ok(true);
         }
-        if let Some(Some(landed)) = self.flight.next().now_or_never() {
+        Ok(self.land_what_ended()? || !self.is_quiet())
+    }
+
+    /// Records everything that has ended by now; false if nothing has.
+    fn land_what_ended(&mut self) -> Result<bool, DriveError> {
+        let mut any = false;
+        while let Some(Some(landed)) = self.flight.next().now_or_never() {
             self.land(landed)?;
-            return Ok(true);
+            any = true;
         }
-        Ok(!self.is_quiet())
+        Ok(any)
     }
 
     /// Whether nothing is under way but children that rest.
@@ -241,9 +252,7 @@ impl<'d, C: Call> Run<'d, C> {
         if let Some(landed) = landed {
             self.land(landed)?;
             // What else has ended shares the commit.
-            while let Some(Some(landed)) = self.flight.next().now_or_never() {
-                self.land(landed)?;
-            }
+            self.land_what_ended()?;
         }
         Ok(())
     }
@@ -296,7 +305,8 @@ impl<'d, C: Call> Run<'d, C> {
         Some(self.resting.first().unwrap_or(Rest::Idle))
     }
 
-    /// Writes down that effects begin; they do after the next flush.
+    /// Writes down that effects begin. Those that only look do so at once; the
+    /// others, which are returned, after the next flush.
     async fn begin(
         &mut self,
         effects: Vec<Effect<C>>,
@@ -308,10 +318,14 @@ impl<'d, C: Call> Run<'d, C> {
                 continue;
             }
             match act {
-                Act::Call(call) => match self.begin_call(&id, call).await? {
-                    Some(future) => ready.push(future),
-                    None => continue,
-                },
+                Act::Call(call) => {
+                    let nature = call.nature();
+                    match self.begin_call(&id, call).await? {
+                        Some(future) if nature == Nature::Reads => self.flight.push(future),
+                        Some(future) => ready.push(future),
+                        None => continue,
+                    }
+                }
                 Act::Ask(question) => {
                     self.record(
                         "QuestionAsked",
