@@ -4,31 +4,32 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Failure, Parser, Report, Tests, mentions, number, text_of};
+use super::{Failure, Parser, Report, Tests, mentions, number, pattern, text_of};
 
 pub(super) struct Cargo;
 
 static RESULT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
+    pattern(
         r"(?m)^test result: \w+\. (?<passed>\d+) passed; (?<failed>\d+) failed; (?<skipped>\d+) ignored",
     )
-    .expect("the pattern is valid")
 });
 static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s+Summary \[.*\] +(?:\d+/)?\d+ tests? run: (?<passed>\d+) passed(?:.*?(?<failed>\d+) failed)?(?:.*?(?<skipped>\d+) skipped)?")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^\s+Summary \[.*\] +(?:\d+/)?\d+ tests? run: (?<passed>\d+) passed(?:.*?(?<failed>\d+) failed)?(?:.*?(?<skipped>\d+) skipped)?",
+    )
 });
 // `panicked at` names the place, the line before it the test.
 static PANIC: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s*thread '(?<name>[^']+)'[^\n]* panicked at (?<file>[^\n:]+):(?<line>\d+):\d+:\n(?<message>[^\n]*)")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^\s*thread '(?<name>[^']+)'[^\n]* panicked at (?<file>[^\n:]+):(?<line>\d+):\d+:\n(?<message>[^\n]*)",
+    )
 });
-static FAILED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^test (?<name>\S+) \.\.\. FAILED$").expect("the pattern is valid")
-});
+static FAILED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^test (?<name>\S+) \.\.\. FAILED$"));
 static DIAGNOSTIC: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^(?<kind>error|warning)(?:\[(?<name>\w+)\])?: (?<message>[^\n]+)\n\s+--> (?<file>[^\n:]+):(?<line>\d+):\d+")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^(?<kind>error|warning)(?:\[(?<name>\w+)\])?: (?<message>[^\n]+)\n\s+--> (?<file>[^\n:]+):(?<line>\d+):\d+",
+    )
 });
 
 impl Parser for Cargo {

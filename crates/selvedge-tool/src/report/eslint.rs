@@ -4,17 +4,15 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Failure, Parser, Report, mentions, number, text_of};
+use super::{Failure, Parser, Report, mentions, number, pattern, text_of};
 
 pub(super) struct Eslint;
 
 static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^✖ \d+ problems? \((?<errors>\d+) errors?, (?<warnings>\d+) warnings?\)")
-        .expect("the pattern is valid")
+    pattern(r"(?m)^✖ \d+ problems? \((?<errors>\d+) errors?, (?<warnings>\d+) warnings?\)")
 });
 static PROBLEM: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^\s+(?<line>\d+):\d+\s+error\s+(?<message>.+?)(?:\s{2,}(?<name>\S+))?$")
-        .expect("the pattern is valid")
+    pattern(r"^\s+(?<line>\d+):\d+\s+error\s+(?<message>.+?)(?:\s{2,}(?<name>\S+))?$")
 });
 
 impl Parser for Eslint {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::{Parser, Report, mentions, number};
+use super::{Parser, Report, mentions, number, pattern};
 
 pub(super) struct Git;
 
@@ -26,19 +26,15 @@ pub(crate) struct Repository {
     deletions: Option<u64>,
 }
 
-static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^(?:On branch |## )(?<branch>[^\s.]+(?:\.[^\s.]+)*)")
-        .expect("the pattern is valid")
-});
-static SHORT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^(?<state>[ MADRCUT?!]{2}) \S").expect("the pattern is valid"));
-static LONG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^\t(?:modified|new file|deleted|renamed|copied|typechange): ")
-        .expect("the pattern is valid")
-});
+static BRANCH: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^(?:On branch |## )(?<branch>[^\s.]+(?:\.[^\s.]+)*)"));
+static SHORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?<state>[ MADRCUT?!]{2}) \S"));
+static LONG: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\t(?:modified|new file|deleted|renamed|copied|typechange): "));
 static STAT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^ (?<changed>\d+) files? changed(?:, (?<insertions>\d+) insertions?\(\+\))?(?:, (?<deletions>\d+) deletions?\(-\))?")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^ (?<changed>\d+) files? changed(?:, (?<insertions>\d+) insertions?\(\+\))?(?:, (?<deletions>\d+) deletions?\(-\))?",
+    )
 });
 
 impl Parser for Git {

@@ -4,24 +4,17 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Failure, Parser, Report, Tests, mentions, number, text_of};
+use super::{Failure, Parser, Report, Tests, mentions, number, pattern, text_of};
 
 pub(super) struct GoTest;
 
-static OUTCOME: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s*--- (?<outcome>PASS|FAIL|SKIP): (?<name>\S+)")
-        .expect("the pattern is valid")
-});
-static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s+(?<file>\S+\.go):(?<line>\d+): (?<message>[^\n]*)")
-        .expect("the pattern is valid")
-});
-static ERROR: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^(?<file>\S+\.go):(?<line>\d+):\d+: (?<message>[^\n]+)")
-        .expect("the pattern is valid")
-});
-static PACKAGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?m)^(?:ok  |FAIL|\?   )\t\S+").expect("the pattern is valid"));
+static OUTCOME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^\s*--- (?<outcome>PASS|FAIL|SKIP): (?<name>\S+)"));
+static PLACE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^\s+(?<file>\S+\.go):(?<line>\d+): (?<message>[^\n]*)"));
+static ERROR: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^(?<file>\S+\.go):(?<line>\d+):\d+: (?<message>[^\n]+)"));
+static PACKAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(?:ok  |FAIL|\?   )\t\S+"));
 
 impl Parser for GoTest {
     fn expects(&self, command: &str) -> bool {

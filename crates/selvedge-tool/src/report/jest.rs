@@ -4,25 +4,22 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Failure, Parser, Report, Tests, before, mentions, number, text_of};
+use super::{Failure, Parser, Report, Tests, before, mentions, number, pattern, text_of};
 
 pub(super) struct Jest;
 
 // `Tests:       1 failed, 2 passed, 3 total`, and Vitest's `Tests  1 failed | 2 passed (3)`.
 static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s*Tests(?<jest>:)?\s+(?<counts>[^\n]*\b(?:passed|failed|skipped|total|todo)\b[^\n]*)$")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^\s*Tests(?<jest>:)?\s+(?<counts>[^\n]*\b(?:passed|failed|skipped|total|todo)\b[^\n]*)$",
+    )
 });
 static FAILED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?m)^\s*(?:● (?<jest>[^\n]+ › [^\n]+)|FAIL\s+(?<file>[^\s>]+) > (?<vitest>[^\n]+))$",
-    )
-    .expect("the pattern is valid")
+    pattern(r"(?m)^\s*(?:● (?<jest>[^\n]+ › [^\n]+)|FAIL\s+(?<file>[^\s>]+) > (?<vitest>[^\n]+))$")
 });
 // `at Object.<anonymous> (src/a.test.js:4:17)`, and Vitest's `❯ src/a.test.ts:4:17`.
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s*(?:at [^\n(]*\(?|❯ )(?<file>[^\s()]+?\.[cm]?[jt]sx?):(?<line>\d+):\d+\)?$")
-        .expect("the pattern is valid")
+    pattern(r"(?m)^\s*(?:at [^\n(]*\(?|❯ )(?<file>[^\s()]+?\.[cm]?[jt]sx?):(?<line>\d+):\d+\)?$")
 });
 
 impl Parser for Jest {

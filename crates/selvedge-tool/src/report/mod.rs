@@ -11,6 +11,9 @@ mod go_test;
 mod jest;
 mod pytest;
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 use serde::Serialize;
 
 /// What a tool reported.
@@ -116,18 +119,19 @@ fn mentions(command: &str, word: &str) -> bool {
 
 /// The text without colours.
 fn plain(text: &str) -> String {
-    use std::sync::LazyLock;
-    static COLOURS: LazyLock<regex::Regex> = LazyLock::new(|| {
-        regex::Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").expect("the pattern is valid")
-    });
+    static COLOURS: LazyLock<Regex> = LazyLock::new(|| pattern("\u{1b}\\[[0-9;]*[A-Za-z]"));
     match text.contains('\u{1b}') {
         true => COLOURS.replace_all(text, "").into_owned(),
         false => text.to_owned(),
     }
 }
 
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is valid")
+}
+
 /// The number in a group of a match; 0 if there is none.
-fn number(captures: &regex::Captures<'_>, group: &str) -> u64 {
+fn number(captures: &Captures<'_>, group: &str) -> u64 {
     captures
         .name(group)
         .and_then(|found| found.as_str().parse().ok())
@@ -146,7 +150,7 @@ fn before(text: &str, word: &str) -> Option<u64> {
         .and_then(|pair| pair[0].parse().ok())
 }
 
-fn text_of(captures: &regex::Captures<'_>, group: &str) -> Option<String> {
+fn text_of(captures: &Captures<'_>, group: &str) -> Option<String> {
     captures
         .name(group)
         .map(|found| found.as_str().trim().to_owned())

@@ -4,24 +4,22 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Failure, Parser, Report, Tests, before, mentions, number, text_of};
+use super::{Failure, Parser, Report, Tests, before, mentions, number, pattern, text_of};
 
 pub(super) struct Pytest;
 
 static LAST: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^=* ?(?<counts>\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected)[^\n]*) in [\d.]+s")
-        .expect("the pattern is valid")
+    pattern(
+        r"(?m)^=* ?(?<counts>\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected)[^\n]*) in [\d.]+s",
+    )
 });
 static FAILED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
+    pattern(
         r"(?m)^(?:FAILED|ERROR) (?<file>[^\s:]+)(?:::(?<name>[^\n]*?))?(?: - (?<message>[^\n]*))?$",
     )
-    .expect("the pattern is valid")
 });
-static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)^(?<file>[^\s:]+\.py):(?<line>\d+): (?<message>\S+)")
-        .expect("the pattern is valid")
-});
+static PLACE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^(?<file>[^\s:]+\.py):(?<line>\d+): (?<message>\S+)"));
 
 impl Parser for Pytest {
     fn expects(&self, command: &str) -> bool {

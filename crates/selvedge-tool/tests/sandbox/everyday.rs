@@ -160,18 +160,7 @@ fn project() -> Ground {
         ground.write(&format!("app/{path}"), text);
     }
     std::fs::remove_file(ground.at("app/main.rs")).unwrap();
-    ground.prepare("git", &["init", "-q"]);
-    ground.prepare("git", &["add", "."]);
-    let who = [
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "commit",
-        "-qm",
-        "first",
-    ];
-    ground.prepare("git", &who);
+    ground.commit();
     ground
 }
 

@@ -88,18 +88,7 @@ fn a_working_directory_opens_nothing() {
 #[test]
 fn a_repository_is_read_and_its_hooks_and_settings_are_not_written() {
     let ground = Ground::new();
-    ground.prepare("git", &["init", "-q"]);
-    ground.prepare("git", &["add", "."]);
-    let commit = [
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "commit",
-        "-qm",
-        "first",
-    ];
-    ground.prepare("git", &commit);
+    ground.commit();
     let before = ground.read("app/.git/config");
     for attack in [
         "echo x > .git/hooks/pre-commit",
@@ -115,7 +104,7 @@ fn a_repository_is_read_and_its_hooks_and_settings_are_not_written() {
         assert!(answer.is_error, "{attack}: {}", answer.text);
     }
     assert_eq!(ground.read("app/.git/config"), before);
-    ground.write("app/main.rs", "fn main() { todo!() }\n");
+    ground.write("app/main.rs", "fn main() { main() }\n");
     let answer = ground.run("git status --short && git log --oneline && git diff --stat");
     assert!(
         !answer.is_error && answer.text.contains(" M main.rs"),

@@ -174,6 +174,14 @@ impl Ground {
         assert!(output.status.success(), "{program}: {output:?}");
     }
 
+    /// Makes the workspace a repository, with everything in it committed.
+    pub fn commit(&self) {
+        self.prepare("git", &["init", "-q"]);
+        self.prepare("git", &["add", "."]);
+        let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        self.prepare("git", &[&who[..], &["commit", "-qm", "first"]].concat());
+    }
+
     /// A copy of this program where that user can reach it.
     fn program(&self) -> PathBuf {
         let (own, copy) = (std::env::current_exe().unwrap(), self.at("program"));
