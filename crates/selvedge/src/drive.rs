@@ -108,6 +108,10 @@ pub async fn session(
     let released = seat.release(&lease).await;
     let (rest, story) = (outcome?, story?);
     released?;
+    if matches!(rest, Rest::Ended(_)) {
+        // What its commands left there was temporary; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(store.paths.temp(session));
+    }
     let report = Report {
         session,
         story: &story,
