@@ -15,7 +15,7 @@ use selvedge_runtime::{
     Act, ChildFinished, Due, EffectId, Ending, Finished, Machine, MessageTaken, QuestionAnswered,
     RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::World;
+use selvedge_tool::{Sandbox, World};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -107,6 +107,7 @@ impl Stage {
         let helper = RunSpec {
             fallbacks: Vec::new(),
             awaited: false,
+            priority: 60,
             crew: "test".into(),
             agent: "helper".into(),
             request: Payload::new(""),
@@ -117,6 +118,7 @@ impl Stage {
             limits,
             output_schema: None,
             approve: Approve::Auto,
+            sandbox: Sandbox::off(),
             budget_usd: None,
             workspace: ".".into(),
             team: [].into(),
@@ -253,6 +255,7 @@ impl Stage {
                     let doubtful = Unfinished {
                         effect: effect.id,
                         attempt: 1,
+                        left: None::<ToolOutcome>,
                     };
                     self.record("ToolCallInDoubt", &doubtful);
                 }

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_agent::{AGENT, RunSpec};
+use selvedge_agent::{AGENT, RunSpec, salvage_note};
 use selvedge_ledger::{LedgerError, Payload, StreamId, Tail, Topic};
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
 use selvedge_tool::Toolbox;
@@ -108,6 +108,10 @@ pub async fn session(
     let released = seat.release(&lease).await;
     let (rest, story) = (outcome?, story?);
     released?;
+    if matches!(rest, Rest::Ended(_)) {
+        // What its commands left there was temporary; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(store.paths.temp(session));
+    }
     let report = Report {
         session,
         story: &story,
@@ -281,6 +285,9 @@ impl Report<'_> {
             Status::Done => {
                 if !self.options.json && !self.is_seen(&text) {
                     print_result(ending, &text);
+                }
+                if let Some(note) = ending.data.as_ref().and(salvage_note(&text)) {
+                    out::warn(&escape(note));
                 }
                 self.stats("done");
                 return Ok(Exit::Done);

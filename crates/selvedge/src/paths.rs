@@ -54,6 +54,16 @@ impl Paths {
         self.session(session).join("script.yaml")
     }
 
+    /// Answers that are given again to the very same request.
+    pub fn cache(&self) -> PathBuf {
+        self.data.join("cache")
+    }
+
+    /// The temporary files of a session's commands, and their home.
+    pub fn temp(&self, session: &StreamId) -> PathBuf {
+        self.session(session).join("temp")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

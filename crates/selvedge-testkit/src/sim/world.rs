@@ -12,7 +12,7 @@ use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
     Signal, SteerMode, session_state,
 };
-use selvedge_tool::{Toolbox, World};
+use selvedge_tool::{Sandbox, Toolbox, World};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -588,12 +588,14 @@ impl<'a> Universe<'a> {
             model: "sim/one".into(),
             fallbacks: Vec::new(),
             awaited: false,
+            priority: 60,
             system: Payload::new("You help."),
             tools: tools.clone(),
             definitions: Payload::new(json!(definitions).to_string()),
             limits,
             output_schema: None,
             approve: Approve::Ask,
+            sandbox: Sandbox::off(),
             budget_usd: None,
             workspace: PathBuf::from("."),
             team: BTreeMap::new(),

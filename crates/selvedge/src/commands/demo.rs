@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use selvedge_tool::try_sandbox;
 
 use super::run::{self, Plan};
 use crate::config::Config;
@@ -13,8 +14,8 @@ use crate::drive::Options;
 use crate::error::{Error, Exit, Result};
 use crate::out;
 use crate::paths::Paths;
+use crate::script::Script;
 use crate::text::{did_you_mean, indented};
-use crate::wiring::Script;
 
 /// What is put into the repository.
 const FILES: [(&str, &str); 3] = [
@@ -76,10 +77,18 @@ impl Demo {
         let mut config = Config::defaults();
         let auto = toml::Value::String("auto".into());
         config.flag("approve", "demo", Some(auto));
+        let sandbox = config.settings().sandbox.sandbox(&paths);
+        if let Err(why) = try_sandbox(&sandbox).await {
+            // The words are ours, and so are the commands.
+            out::warn(&format!("the demo's commands run without a sandbox: {why}"));
+            let off = toml::Value::String("off".into());
+            config.flag("sandbox.mode", "demo", Some(off));
+        }
         let plan = Plan {
             request: REQUEST.into(),
             workspace: workspace.clone(),
             output_schema: None,
+            record: None,
         };
         let options = Options {
             json: self.json,

@@ -29,6 +29,10 @@ pub enum Kind {
     Number,
     /// A whole number.
     Whole,
+    /// Yes or no.
+    Flag,
+    /// Words, with commas in between.
+    List,
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
@@ -46,6 +50,35 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("slots.per_provider", Kind::Whole),
+    key("slots.in_all", Kind::Whole),
+    key("cache", Kind::Flag),
+    key("sandbox.mode", Kind::Text),
+    key("sandbox.network", Kind::Text),
+    key("sandbox.allow", Kind::List),
+    key("sandbox.writable", Kind::List),
+    key("sandbox.readable", Kind::List),
+    key("sandbox.hidden", Kind::List),
+    key("sandbox.memory_mb_max", Kind::Whole),
+    key("sandbox.processes_max", Kind::Whole),
+];
+
+/// Every key that is a table of the user's own names, and why a project's is not
+/// read.
+const TABLES: &[(&str, &str)] = &[
+    ("catalogue", "it decides where keys are sent"),
+    ("fallback", "it decides who sees your work"),
+    ("budget", "it decides what all your projects may spend"),
+    ("soft_limits", "it is about all your projects"),
+];
+
+/// What a project cannot say of the sandbox: each of these opens it.
+const OPENINGS: [&str; 5] = [
+    "sandbox.allow",
+    "sandbox.writable",
+    "sandbox.readable",
+    "sandbox.memory_mb_max",
+    "sandbox.processes_max",
 ];
 
 impl Key {
@@ -97,7 +130,7 @@ impl fmt::Display for Origin {
 pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
-    pub(super) catalogue: toml::Table,
+    pub(super) tables: toml::Table,
 }
 
 impl Layer {
@@ -105,8 +138,14 @@ impl Layer {
         let text = |text: &str| toml::Value::String(text.into());
         Self {
             origin: Origin::Default,
-            values: [("crew", text("solo")), ("approve", text("ask"))].into(),
-            catalogue: toml::Table::new(),
+            values: [
+                ("crew", text("solo")),
+                ("approve", text("ask")),
+                ("sandbox.mode", text("on")),
+                ("sandbox.network", text("off")),
+            ]
+            .into(),
+            tables: toml::Table::new(),
         }
     }
 
@@ -125,10 +164,10 @@ impl Layer {
             }
         };
         let mut table = file::parse(path, &text)?;
-        let catalogue = match table.remove("catalogue") {
-            Some(toml::Value::Table(catalogue)) => catalogue,
-            _ => toml::Table::new(),
-        };
+        let tables = TABLES
+            .iter()
+            .filter_map(|(name, _)| table.remove_entry(*name));
+        let tables = tables.collect();
         let values = KEYS.iter().filter_map(|key| {
             let value = match key.name.split_once('.') {
                 None => table.get(key.name)?,
@@ -139,7 +178,7 @@ impl Layer {
         Ok(Some(Self {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
-            catalogue,
+            tables,
         }))
     }
 
@@ -161,7 +200,7 @@ impl Layer {
         Ok(Self {
             origin: Origin::Variable(String::new()),
             values,
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
         })
     }
 
@@ -191,20 +230,47 @@ impl Layer {
                  not loosen it; pass `--approve auto` if you mean it"
             ));
         }
+        warnings.extend(self.hold_back_sandbox(&file.to_string()));
         if self.values.remove("profile").is_some() {
             warnings.push(format!(
                 "`profile` in `{file}` is ignored: it decides whose keys are used; put it into \
                  your own configuration"
             ));
         }
-        if !self.catalogue.is_empty() {
-            self.catalogue.clear();
+        if self.values.remove("cache").is_some() {
             warnings.push(format!(
-                "`[catalogue]` in `{file}` is ignored: it decides where keys are sent; put it \
+                "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
             ));
         }
+        for (name, why) in TABLES {
+            if self.tables.remove(*name).is_some() {
+                warnings.push(format!(
+                    "`[{name}]` in `{file}` is ignored: {why}; put it into your own configuration"
+                ));
+            }
+        }
         warnings
+    }
+}
+
+impl Layer {
+    /// Leaves out what would open the sandbox. What closes it further stays.
+    fn hold_back_sandbox(&mut self, file: &str) -> Vec<String> {
+        let is = |value: &toml::Value, word: &str| value.as_str() == Some(word);
+        let opens = |key: &str, value: &toml::Value| match key {
+            "sandbox.mode" => is(value, "off"),
+            "sandbox.network" => is(value, "on"),
+            _ => OPENINGS.contains(&key),
+        };
+        let found = self.values.extract_if(.., |key, value| opens(key, value));
+        let warning = |(key, _): (&str, toml::Value)| {
+            format!(
+                "`{key}` in `{file}` is ignored: a project may tighten security, not loosen it; \
+                 put it into your own configuration if you mean it"
+            )
+        };
+        found.map(warning).collect()
     }
 }
 
@@ -228,6 +294,18 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             .parse()
             .map(toml::Value::Integer)
             .map_err(|_| format!("`{text}` is not a whole number"))?,
+        Kind::Flag => match text.trim() {
+            "true" | "1" | "yes" => toml::Value::Boolean(true),
+            "false" | "0" | "no" => toml::Value::Boolean(false),
+            _ => return Err(format!("`{text}` is neither `true` nor `false`")),
+        },
+        Kind::List => {
+            let words = text
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty());
+            toml::Value::Array(words.map(|word| word.to_owned().into()).collect())
+        }
     };
     let mut table = toml::Table::new();
     match key.name.split_once('.') {
