@@ -112,6 +112,7 @@ mod tests {
             approve: Approve::Auto,
             budget_usd: None,
             workspace: ".".into(),
+            sandbox: Sandbox::off(),
             team: BTreeMap::new(),
         }
     }
