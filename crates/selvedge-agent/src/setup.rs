@@ -154,6 +154,7 @@ impl Assembler<'_> {
                 .filter(|name| *name != model)
                 .collect(),
             awaited: false,
+            priority: agent.priority,
             model,
             system: Payload::new(self.prompt(agent)?),
             tools: specs.into_iter().map(|s| (s.name, s.world)).collect(),

@@ -107,6 +107,7 @@ impl Stage {
         let helper = RunSpec {
             fallbacks: Vec::new(),
             awaited: false,
+            priority: 60,
             crew: "test".into(),
             agent: "helper".into(),
             request: Payload::new(""),
@@ -254,6 +255,7 @@ impl Stage {
                     let doubtful = Unfinished {
                         effect: effect.id,
                         attempt: 1,
+                        left: None::<ToolOutcome>,
                     };
                     self.record("ToolCallInDoubt", &doubtful);
                 }

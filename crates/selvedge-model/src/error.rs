@@ -52,6 +52,14 @@ pub enum ModelError {
         /// What happened.
         what: String,
     },
+    /// The answer grew beyond what was set aside for it, and was stopped.
+    #[error("{provider}: {what}")]
+    Overrun {
+        /// Whose.
+        provider: String,
+        /// What happened.
+        what: String,
+    },
     /// The caller cancelled.
     #[error("the call was cancelled")]
     Cancelled,
@@ -71,6 +79,8 @@ pub enum ErrorTier {
     UserFixable,
     /// See `ModelError::Degraded`.
     Degraded,
+    /// See `ModelError::Overrun`.
+    Overrun,
     /// See `ModelError::Cancelled`.
     Cancelled,
 }
@@ -84,6 +94,7 @@ impl ModelError {
             Self::Permanent { .. } => ErrorTier::Permanent,
             Self::UserFixable { .. } => ErrorTier::UserFixable,
             Self::Degraded { .. } => ErrorTier::Degraded,
+            Self::Overrun { .. } => ErrorTier::Overrun,
             Self::Cancelled => ErrorTier::Cancelled,
         }
     }

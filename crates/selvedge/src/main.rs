@@ -23,6 +23,7 @@
 mod ask;
 mod commands;
 mod config;
+mod countdown;
 mod drive;
 mod env;
 mod error;
@@ -33,6 +34,7 @@ mod out;
 mod paths;
 mod progress;
 mod prompt;
+mod script;
 mod sessions;
 mod story;
 mod text;

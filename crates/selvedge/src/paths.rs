@@ -54,6 +54,11 @@ impl Paths {
         self.session(session).join("script.yaml")
     }
 
+    /// Answers that are given again to the very same request.
+    pub fn cache(&self) -> PathBuf {
+        self.data.join("cache")
+    }
+
     /// The temporary files of a session's commands, and their home.
     pub fn temp(&self, session: &StreamId) -> PathBuf {
         self.session(session).join("temp")

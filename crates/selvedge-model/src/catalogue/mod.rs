@@ -90,6 +90,17 @@ pub enum Tier {
     High,
 }
 
+impl Tier {
+    /// "low", "medium", "high".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// What is known of a model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -165,6 +176,15 @@ impl Catalogue {
     pub fn facts(&self, model: &str) -> Option<&ModelFacts> {
         let (provider, model) = model.split_once('/')?;
         self.providers.get(provider)?.models.get(model)
+    }
+
+    /// The tiers that `provider/model` stands for at its provider.
+    pub fn tiers_of(&self, model: &str) -> impl Iterator<Item = Tier> {
+        let (provider, name) = model.split_once('/').unwrap_or((model, ""));
+        let tiers = self.providers.get(provider).map(|facts| &facts.tiers);
+        let meant = tiers.into_iter().flatten();
+        let meant = meant.filter(move |(_, of)| *of == name);
+        meant.map(|(tier, _)| *tier)
     }
 
     /// The price of `provider/model`, if it is known.

@@ -29,6 +29,8 @@ pub enum Kind {
     Number,
     /// A whole number.
     Whole,
+    /// Yes or no.
+    Flag,
     /// Words, with commas in between.
     List,
 }
@@ -48,6 +50,9 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("slots.per_provider", Kind::Whole),
+    key("slots.in_all", Kind::Whole),
+    key("cache", Kind::Flag),
     key("sandbox.mode", Kind::Text),
     key("sandbox.network", Kind::Text),
     key("sandbox.allow", Kind::List),
@@ -56,6 +61,15 @@ pub const KEYS: &[Key] = &[
     key("sandbox.hidden", Kind::List),
     key("sandbox.memory_mb_max", Kind::Whole),
     key("sandbox.processes_max", Kind::Whole),
+];
+
+/// Every key that is a table of the user's own names, and why a project's is not
+/// read.
+const TABLES: &[(&str, &str)] = &[
+    ("catalogue", "it decides where keys are sent"),
+    ("fallback", "it decides who sees your work"),
+    ("budget", "it decides what all your projects may spend"),
+    ("soft_limits", "it is about all your projects"),
 ];
 
 /// What a project cannot say of the sandbox: each of these opens it.
@@ -116,7 +130,7 @@ impl fmt::Display for Origin {
 pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
-    pub(super) catalogue: toml::Table,
+    pub(super) tables: toml::Table,
 }
 
 impl Layer {
@@ -131,7 +145,7 @@ impl Layer {
                 ("sandbox.network", text("off")),
             ]
             .into(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
         }
     }
 
@@ -150,10 +164,10 @@ impl Layer {
             }
         };
         let mut table = file::parse(path, &text)?;
-        let catalogue = match table.remove("catalogue") {
-            Some(toml::Value::Table(catalogue)) => catalogue,
-            _ => toml::Table::new(),
-        };
+        let tables = TABLES
+            .iter()
+            .filter_map(|(name, _)| table.remove_entry(*name));
+        let tables = tables.collect();
         let values = KEYS.iter().filter_map(|key| {
             let value = match key.name.split_once('.') {
                 None => table.get(key.name)?,
@@ -164,7 +178,7 @@ impl Layer {
         Ok(Some(Self {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
-            catalogue,
+            tables,
         }))
     }
 
@@ -186,7 +200,7 @@ impl Layer {
         Ok(Self {
             origin: Origin::Variable(String::new()),
             values,
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
         })
     }
 
@@ -223,12 +237,18 @@ impl Layer {
                  your own configuration"
             ));
         }
-        if !self.catalogue.is_empty() {
-            self.catalogue.clear();
+        if self.values.remove("cache").is_some() {
             warnings.push(format!(
-                "`[catalogue]` in `{file}` is ignored: it decides where keys are sent; put it \
+                "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
             ));
+        }
+        for (name, why) in TABLES {
+            if self.tables.remove(*name).is_some() {
+                warnings.push(format!(
+                    "`[{name}]` in `{file}` is ignored: {why}; put it into your own configuration"
+                ));
+            }
         }
         warnings
     }
@@ -274,6 +294,11 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             .parse()
             .map(toml::Value::Integer)
             .map_err(|_| format!("`{text}` is not a whole number"))?,
+        Kind::Flag => match text.trim() {
+            "true" | "1" | "yes" => toml::Value::Boolean(true),
+            "false" | "0" | "no" => toml::Value::Boolean(false),
+            _ => return Err(format!("`{text}` is neither `true` nor `false`")),
+        },
         Kind::List => {
             let words = text
                 .split(',')
