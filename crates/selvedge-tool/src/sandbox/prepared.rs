@@ -59,6 +59,10 @@ impl Prepared {
             make_private(temp).map_err(files)?;
         }
         let around = survey(sandbox, workspace, |name| std::env::var_os(name));
+        if let Some(link) = around.link_in_the_way() {
+            let why = format!("`{}` is a link and cannot be protected", link.display());
+            return Err(files(io::Error::other(why)));
+        }
         let plan = Plan::new(sandbox, workspace, &around, Path::is_dir);
         let landlock = Landlock::new(&plan.writable).map_err(Stage::Landlock.refused())?;
         // In a network of its own there are no sockets but its own. In the machine's

@@ -253,6 +253,13 @@ impl Surroundings {
         }
     }
 
+    /// A protected place that cannot be protected: a link can be replaced where it
+    /// stands, whatever it leads to.
+    pub(super) fn link_in_the_way(&self) -> Option<&Path> {
+        let mut protected = self.protected.iter().map(PathBuf::as_path);
+        protected.find(|path| path.is_symlink())
+    }
+
     fn cover(&mut self, path: &Path) {
         if let Ok(path) = path.canonicalize()
             && path.is_dir()

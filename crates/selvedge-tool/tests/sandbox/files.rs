@@ -115,6 +115,37 @@ fn a_repository_is_read_and_its_hooks_and_settings_are_not_written() {
 }
 
 #[test]
+fn a_link_in_the_place_of_a_repository_is_not_trusted() {
+    let ground = Ground::new();
+    ground.write("app/elsewhere/HEAD", "");
+    ground.prepare("ln", &["-s", "elsewhere", ".git"]);
+    let answer = ground.run("rm .git && touch ran");
+    assert!(answer.is_error && !ground.at("app/ran").exists());
+    assert!(
+        answer.text.contains("is a link and cannot be protected"),
+        "{}",
+        answer.text
+    );
+    ground.prepare("rm", &[".git"]);
+    let answer = ground.run("touch ran");
+    assert!(!answer.is_error, "{}", answer.text);
+}
+
+#[test]
+fn a_patch_changes_the_workspace_only() {
+    let ground = Ground::new();
+    let patch =
+        |path: &str, old: &str| format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-{old}\n+changed\n");
+    ground.write("app/bad.patch", &patch("../outside/secret", SECRET));
+    ground.write("app/good.patch", &patch("main.rs", "fn main() {}"));
+    ground.run("git apply -p0 --unsafe-paths bad.patch; patch -p0 < bad.patch");
+    assert_eq!(ground.read("outside/secret"), SECRET);
+    let answer = ground.run("git apply -p0 good.patch");
+    assert!(!answer.is_error, "{}", answer.text);
+    assert_eq!(ground.read("app/main.rs"), "changed\n");
+}
+
+#[test]
 fn a_linked_worktree_reads_its_repository_and_writes_none_of_it() {
     let ground = Ground::new();
     ground.prepare("git", &["init", "-q", "../outside/repository"]);

@@ -25,6 +25,8 @@ pub struct Ground {
     pub sandbox: Sandbox,
     /// Whether commands are run by whoever runs the tests, with all their tools.
     is_mine: bool,
+    /// Whether the machine lets nobody make namespaces.
+    is_barred: bool,
 }
 
 /// What came of a call.
@@ -55,6 +57,7 @@ impl Ground {
             scratch: tempfile::tempdir().unwrap(),
             sandbox: Sandbox::default(),
             is_mine: false,
+            is_barred: false,
         };
         for (path, text) in [
             ("app/main.rs", "fn main() {}\n"),
@@ -96,6 +99,12 @@ impl Ground {
     /// Lets whoever runs the tests run the commands: the tools are theirs.
     pub fn with_my_tools(mut self) -> Self {
         self.is_mine = true;
+        self
+    }
+
+    /// A machine on which nobody may make namespaces.
+    pub fn without_namespaces(mut self) -> Self {
+        self.is_barred = true;
         self
     }
 
@@ -146,7 +155,15 @@ impl Ground {
 
     /// This program, as an ordinary user whose home is laid out here.
     pub fn somebody(&self) -> Command {
-        self.as_somebody(Command::new(self.program()))
+        if !self.is_barred {
+            return self.as_somebody(Command::new(self.program()));
+        }
+        // A last namespace, whose owner may say that it was the last.
+        let bar = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+        let mut command = self.as_somebody(Command::new("unshare"));
+        command.args(["--user", "--map-root-user", "sh", "-c", bar]);
+        command.arg(self.program());
+        command
     }
 
     fn as_somebody(&self, mut command: Command) -> Command {

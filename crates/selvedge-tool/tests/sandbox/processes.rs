@@ -78,6 +78,23 @@ fn without_a_sandbox_the_trial_says_that_nothing_holds() {
 }
 
 #[test]
+fn where_nobody_may_make_namespaces_a_command_is_refused() {
+    let ground = Ground::new().without_namespaces();
+    let answer = ground.run("touch ran");
+    assert!(answer.is_error && !ground.at("app/ran").exists());
+    for words in [
+        "without it nothing was run",
+        "making namespaces failed",
+        "user.max_user_namespaces",
+        "`--sandbox off`",
+    ] {
+        assert!(answer.text.contains(words), "{words}: {}", answer.text);
+    }
+    let answer = ground.run_bare("touch ran");
+    assert!(!answer.is_error, "who goes without can go: {}", answer.text);
+}
+
+#[test]
 fn a_daemon_dies_with_its_command() {
     let ground = Ground::new();
     let mark = format!("1000.{}", std::process::id());

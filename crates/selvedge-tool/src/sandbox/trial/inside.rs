@@ -66,6 +66,14 @@ fn files(bait: &Bait, attempt: &mut Try<'_>) {
         "leave settings for Selvedge",
         create_dir_all(".selvedge/local"),
     );
+    // Only Landlock stands in the way of this one.
+    attempt(
+        "write to the kernel's view of processes",
+        OpenOptions::new()
+            .write(true)
+            .open("/proc/self/comm")
+            .map(drop),
+    );
     attempt(
         "read through another process's view",
         read(Path::new("/proc/1/root").join(secret.strip_prefix("/").unwrap_or(secret))).map(drop),
