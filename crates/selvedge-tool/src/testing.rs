@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::policy::Policy;
 use crate::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
 
 /// A scratch directory `app`, and the built-in tools to use in it.
@@ -36,6 +37,11 @@ impl World {
         std::fs::create_dir(&root).unwrap();
         let context = ToolContext {
             workspace: Arc::new(Workspace::open(&root).unwrap()),
+            policy: Arc::new(Policy {
+                crafts: vec![crate::policy::Craft::Architect],
+                fenced: true,
+                ..Policy::default()
+            }),
             cancel: CancellationToken::new(),
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),

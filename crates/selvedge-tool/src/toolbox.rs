@@ -1,9 +1,9 @@
 //! The tools at hand, and the one path that every call takes.
 //!
-//! Find the tool, parse its arguments, check them against its schema; then prepare,
-//! run with a deadline, and cut the answer to size. Nothing runs around it, so what
-//! is decided here (limits now; policy, credentials and the sandbox as they come)
-//! is decided for every tool.
+//! Find the tool, parse its arguments, check them against its schema, judge what the
+//! call would do; then prepare, run with a deadline, and cut the answer to size.
+//! Nothing runs around it, so what is decided here (policy and limits now; credentials
+//! and the sandbox as they come) is decided for every tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use serde_json::Value;
 use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
+use crate::judging::Case;
+use crate::policy::Verdict;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
 
 // More complaints than this do not help to correct a call.
@@ -110,6 +112,19 @@ impl Toolbox {
             entry: Arc::clone(entry),
             input,
         })
+    }
+
+    /// What the policy says of the call. What it allows, or a person does, may be
+    /// prepared and run.
+    pub async fn judge(&self, ctx: &ToolContext, call: &Checked) -> Verdict {
+        let case = Case {
+            workspace: Arc::clone(&ctx.workspace),
+            policy: Arc::clone(&ctx.policy),
+            spec: call.entry.spec.clone(),
+            deed: call.entry.tool.deed(&call.input),
+            input: call.input.clone(),
+        };
+        builtin::blocking(move || case.judge()).await
     }
 
     /// What must be on record before the act; an error means that it is not begun.

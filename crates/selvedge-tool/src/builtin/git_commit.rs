@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::git::{Commit, Git};
+use crate::policy::{Deed, Operation};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use crate::workspace::{PathError, refuse_git};
@@ -45,6 +46,12 @@ impl Tool for GitCommit {
                 .into(),
             schema: schema::of::<Arguments>(),
             world: World::Writes,
+        }
+    }
+
+    fn deed(&self, _: &Value) -> Deed {
+        Deed::Git {
+            operation: Operation::Commit,
         }
     }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::policy::Deed;
 use crate::process::{self, Finished, Limits, Process, Stopped};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
@@ -56,6 +57,14 @@ impl Tool for RunCommand {
                 .into(),
             schema: schema::of::<Arguments>(),
             world: World::Runs,
+        }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
+        Deed::Command {
+            command: text("command"),
+            cwd: text("cwd"),
         }
     }
 
