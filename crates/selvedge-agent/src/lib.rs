@@ -10,9 +10,11 @@
 //! - `machine`: the loop: ask, act, repeat
 //! - `reply`: what a model's answer means
 //! - `tools`: the calls of one answer, in their order
+//! - `approvals`: what a person's answer means, and for how long it holds
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `judging`: decides about a call before it is carried out
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -22,10 +24,12 @@
 //! - A tool call from an incomplete answer is never carried out.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod approvals;
 mod call;
 mod context;
 mod crew;
 mod definition;
+mod judging;
 mod machine;
 mod performer;
 mod reply;
@@ -34,8 +38,10 @@ mod spec;
 mod tools;
 mod usage;
 
+pub use approvals::{Answer, Scope};
 pub use call::{
-    AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
+    AgentCall, AgentOutcome, Approved, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome,
+    ToolUse,
 };
 pub use context::{Context, Fit};
 pub use crew::{Crew, CrewError};

@@ -17,21 +17,23 @@ use selvedge_runtime::{
     QuestionAnswered, Scene,
 };
 use selvedge_tool::{
-    Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace, World,
+    Checked, Grants, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace, World,
 };
 use serde_json::{Value, json};
 
 use crate::call::{
     AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
 };
+use crate::judging::{Judge, Refused};
 use crate::usage::Spending;
 
 /// Carries an agent's calls out.
 pub struct AgentPerformer {
-    ledger: Arc<dyn Ledger>,
-    clock: Arc<dyn Clock>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) clock: Arc<dyn Clock>,
     gate: Arc<Gate>,
-    toolbox: Arc<Toolbox>,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) judge: Judge,
     budgets: tokio::sync::Mutex<HashMap<StreamId, Budget>>,
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
     definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
@@ -57,11 +59,18 @@ impl AgentPerformer {
             clock,
             gate,
             toolbox,
+            judge: Judge::default(),
             budgets: tokio::sync::Mutex::default(),
             workspaces: Mutex::default(),
             definitions: Mutex::default(),
             ready: Mutex::default(),
         }
+    }
+
+    /// Remembers in `grants` what a person approves for a project.
+    pub fn with_grants(mut self, grants: Grants) -> Self {
+        self.judge = self.judge.with_grants(grants);
+        self
     }
 
     /// The session's budget, with what was spent before this process began.
@@ -265,7 +274,7 @@ impl AgentPerformer {
         }
     }
 
-    async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
+    pub(crate) async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
         let arguments = self
             .ledger
             .text(&used.call.arguments)
@@ -282,7 +291,7 @@ impl AgentPerformer {
         self.toolbox.check(&used.call.name, &arguments)
     }
 
-    fn context(&self, scene: &Scene, used: &ToolUse) -> Result<ToolContext, ToolOutput> {
+    pub(crate) fn context(&self, scene: &Scene, used: &ToolUse) -> Result<ToolContext, ToolOutput> {
         let root = &used.spec.workspace;
         let mut workspaces = self.workspaces.lock().expect("no panic under this lock");
         let workspace = match workspaces.get(root) {
@@ -299,6 +308,7 @@ impl AgentPerformer {
         let shown = scene.clone();
         Ok(ToolContext {
             workspace,
+            policy: Arc::new(used.spec.policy.clone()),
             cancel: scene.cancel.clone(),
             output: Arc::new(move |text| {
                 shown
@@ -314,10 +324,11 @@ impl AgentPerformer {
     }
 
     /// What the tool needs on record, or why it was not begun.
-    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, ToolOutput> {
+    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, Refused> {
         let checked = self.check(used).await?;
         let context = self.context(scene, used)?;
-        self.toolbox.prepare(&context, &checked).await
+        self.admit(scene, used, &context, &checked).await?;
+        Ok(self.toolbox.prepare(&context, &checked).await?)
     }
 
     async fn use_tool(
@@ -326,8 +337,8 @@ impl AgentPerformer {
         used: ToolUse,
         evidence: Value,
     ) -> Performed<AgentOutcome> {
-        if let Some(why) = evidence.get(REFUSED).and_then(Value::as_str) {
-            return Performed::Finished(outcome(&scene, &used, ToolOutput::error(why)));
+        if let Some(refused) = Refused::read(&evidence) {
+            return Performed::Finished(refused.outcome(&used));
         }
         let ready = self
             .check(&used)
@@ -344,9 +355,6 @@ impl AgentPerformer {
     }
 }
 
-/// The key in the evidence of a call that was refused before it began.
-const REFUSED: &str = "refused";
-
 #[async_trait]
 impl Performer<AgentCall> for AgentPerformer {
     async fn prepare(&self, scene: &Scene, call: &AgentCall) -> Result<Value, Hold> {
@@ -355,7 +363,8 @@ impl Performer<AgentCall> for AgentPerformer {
             AgentCall::Tool(used) => Ok(self
                 .tool_evidence(scene, used)
                 .await
-                .unwrap_or_else(|refusal| json!({ REFUSED: refusal.text }))),
+                .unwrap_or_else(|refused| json!(refused))),
+            AgentCall::Judge(_) => Ok(Value::Null),
         }
     }
 
@@ -368,6 +377,7 @@ impl Performer<AgentCall> for AgentPerformer {
         match call {
             AgentCall::Model(call) => self.ask(scene, call).await,
             AgentCall::Tool(used) => self.use_tool(scene, used, evidence).await,
+            AgentCall::Judge(used) => self.judge(scene, used).await,
         }
     }
 
@@ -380,7 +390,7 @@ impl Performer<AgentCall> for AgentPerformer {
         let AgentCall::Tool(used) = call else {
             return Probe::DidNotHappen;
         };
-        if evidence.get(REFUSED).is_some() {
+        if Refused::read(evidence).is_some() {
             return Probe::DidNotHappen;
         }
         let (Ok(checked), Ok(context)) = (self.check(used).await, self.context(scene, used)) else {
@@ -409,6 +419,8 @@ fn outcome(scene: &Scene, used: &ToolUse, output: ToolOutput) -> AgentOutcome {
         facts: output.facts,
         is_error: output.is_error,
         interrupted: output.interrupted,
+        denied: None,
+        asks: None,
     })
 }
 
@@ -495,5 +507,5 @@ fn result_of(event: &Event, name: &str) -> Option<Payload> {
     };
     let effect = effect.as_str();
     // `t3.0?` is the approval of call `t3.0`.
-    (effect == name || effect.strip_suffix('?') == Some(name)).then_some(text)
+    (effect.split('?').next() == Some(name)).then_some(text)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::World;
+use selvedge_tool::{Policy, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,8 +41,11 @@ pub struct RunSpec {
     /// The schema its result must fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What happens before a command runs.
+    /// What happens when something must be approved.
     pub approve: Approve,
+    /// What it may do.
+    #[serde(default)]
+    pub policy: Policy,
     /// What the session may cost in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
@@ -53,14 +56,14 @@ pub struct RunSpec {
     pub team: BTreeMap<String, RunSpec>,
 }
 
-/// What happens before a command runs.
+/// What happens when something must be approved. What is forbidden stays so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
     /// A human is asked.
     #[default]
     Ask,
-    /// It runs.
+    /// It is done.
     Auto,
     /// It is refused.
     Never,
@@ -73,6 +76,7 @@ impl RunSpec {
         child.request = request;
         child.budget_usd = self.budget_usd;
         child.awaited = self.awaited;
+        child.policy = child.policy.within(&self.policy);
         Some(child)
     }
 }

@@ -15,7 +15,7 @@ use selvedge_runtime::{
     Act, ChildFinished, Due, EffectId, Ending, Finished, Machine, MessageTaken, QuestionAnswered,
     RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::World;
+use selvedge_tool::{Policy, World};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -117,6 +117,10 @@ impl Stage {
             limits,
             output_schema: None,
             approve: Approve::Auto,
+            policy: Policy {
+                role: selvedge_tool::Role::Supervisor,
+                ..Policy::default()
+            },
             budget_usd: None,
             workspace: ".".into(),
             team: [].into(),
@@ -264,6 +268,8 @@ impl Stage {
                         facts: Value::Null,
                         is_error: asked.goes_wrong,
                         interrupted: false,
+                        denied: None,
+                        asks: None,
                     };
                     self.results.insert(name, bytes);
                     self.record("ToolCallFinished", &finished(effect.id, outcome));
@@ -302,6 +308,7 @@ impl Stage {
                     self.results.insert(name, bytes);
                     self.record("ChildFinished", &child);
                 }
+                Act::Call(AgentCall::Judge(_)) => unreachable!("no tool here runs commands"),
                 Act::Wait(_) => unreachable!("agents set no timers"),
             }
         }

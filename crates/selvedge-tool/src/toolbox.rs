@@ -15,7 +15,7 @@ use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
-use crate::policy::Verdict;
+use crate::policy::{Deed, Verdict};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
 
 // More complaints than this do not help to correct a call.
@@ -124,7 +124,13 @@ impl Toolbox {
             deed: call.entry.tool.deed(&call.input),
             input: call.input.clone(),
         };
-        builtin::blocking(move || case.judge()).await
+        match case.deed {
+            Deed::Files { .. } | Deed::Command { .. } => {
+                builtin::blocking(move || case.judge()).await
+            }
+            // No file is looked at.
+            Deed::Git { .. } | Deed::Other => case.judge(),
+        }
     }
 
     /// What must be on record before the act; an error means that it is not begun.

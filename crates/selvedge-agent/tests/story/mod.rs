@@ -16,7 +16,7 @@ use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
-use selvedge_tool::Toolbox;
+use selvedge_tool::{Policy, Toolbox};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,8 @@ pub enum Beat {
     Answer(&'static str),
     /// Somebody says something while the run rests.
     Say(SteerMode, &'static str),
+    /// Somebody edits a file of the workspace while the run rests.
+    Edit(&'static str, &'static str),
     /// Somebody cancels while the run rests.
     Cancel,
     /// Somebody allows more money and lets it go on.
@@ -51,6 +53,7 @@ pub struct Story {
     files: Vec<(&'static str, &'static str)>,
     beats: Vec<Beat>,
     approve: Approve,
+    policy: Policy,
     budget_usd: Option<f64>,
     schema: Option<Value>,
     limits: Option<Limits>,
@@ -67,6 +70,7 @@ pub fn story(engineer: &str) -> Story {
         files: Vec::new(),
         beats: Vec::new(),
         approve: Approve::Auto,
+        policy: Policy::default(),
         budget_usd: None,
         schema: None,
         limits: None,
@@ -99,6 +103,11 @@ impl Story {
 
     pub fn approve(mut self, approve: Approve) -> Self {
         self.approve = approve;
+        self
+    }
+
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -221,6 +230,7 @@ impl Stage {
                     Signal::Answer {
                         effect: Some(effect),
                         text: Payload::new(text),
+                        digest: None,
                     },
                 ),
                 other => panic!("nothing is asked: {other:?}"),
@@ -232,6 +242,10 @@ impl Stage {
                     text: Payload::new(text),
                 },
             ),
+            Beat::Edit(path, text) => {
+                std::fs::write(self.work().join(path), text).unwrap();
+                return;
+            }
             Beat::Cancel => (
                 session(),
                 Signal::Cancel {
@@ -275,6 +289,8 @@ impl Stage {
             request: "do it".into(),
             workspace: self.work(),
             approve: self.story.approve,
+            policy: self.story.policy.clone(),
+            is_trusted: true,
             budget_usd: self.story.budget_usd,
             output_schema: self.story.schema.clone(),
             resolve: &|_| Ok("scripted/story".into()),
@@ -395,6 +411,13 @@ impl Stage {
                     text(&outcome["text"])
                 )
             }
+            "JudgementFinished" => format!(
+                "{} {} ({}: {})",
+                text(&data["effect"]),
+                text(&data["outcome"]["decision"]),
+                text(&data["outcome"]["rule"]["source"]),
+                text(&data["outcome"]["rule"]["says"])
+            ),
             "QuestionAsked" => format!(
                 "{} {}",
                 text(&data["effect"]),

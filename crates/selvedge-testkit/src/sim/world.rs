@@ -12,7 +12,7 @@ use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
     Signal, SteerMode, session_state,
 };
-use selvedge_tool::{Toolbox, World};
+use selvedge_tool::{Policy, Role, Toolbox, World};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -429,6 +429,7 @@ impl<'a> Universe<'a> {
                     let answer = Signal::Answer {
                         effect: Some(effect),
                         text,
+                        digest: None,
                     };
                     let first = answer
                         .send(ledger, clock, &stream, "human", id.clone())
@@ -492,6 +493,7 @@ impl<'a> Universe<'a> {
                     _ => Signal::Answer {
                         effect: None,
                         text: Payload::new("42"),
+                        digest: None,
                     },
                 };
                 let id = format!("visit-{}-{n}", self.lives);
@@ -594,6 +596,10 @@ impl<'a> Universe<'a> {
             limits,
             output_schema: None,
             approve: Approve::Ask,
+            policy: Policy {
+                role: Role::Supervisor,
+                ..Policy::default()
+            },
             budget_usd: None,
             workspace: PathBuf::from("."),
             team: BTreeMap::new(),

@@ -111,7 +111,7 @@ impl Role {
             World::Asks | World::Ends => return None,
         };
         (!self.may(capability)).then(|| {
-            let says = format!("{self} × {capability:?}").to_lowercase();
+            let says = format!("{self:?} × {capability:?}").to_lowercase();
             let reason = format!("{self} may not {capability}");
             Finding::new(Decision::Deny, Source::Role, says, reason)
         })

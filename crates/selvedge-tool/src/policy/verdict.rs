@@ -171,6 +171,11 @@ impl Verdict {
         }
     }
 
+    /// That nothing was found to judge.
+    pub fn of_nothing(why: &str) -> Self {
+        Self::of(vec![Finding::allow("nothing", why)], Vec::new())
+    }
+
     /// The decision.
     pub fn decision(&self) -> Decision {
         self.finding.decision
