@@ -94,7 +94,8 @@ impl AgentPerformer {
         context: &ToolContext,
         checked: &Checked,
     ) -> Verdict {
-        let verdict = self.toolbox.judge(context, checked).await;
+        let (workspace, policy) = (&context.workspace, &context.policy);
+        let verdict = self.toolbox.judge(workspace, policy, checked).await;
         if verdict.decision() != Decision::Ask {
             return verdict;
         }

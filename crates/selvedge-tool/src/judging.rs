@@ -115,7 +115,11 @@ mod tests {
 
     async fn judge(world: &World, tool: &str, input: Value) -> Verdict {
         let checked = world.check(tool, &input.to_string()).unwrap();
-        world.toolbox.judge(&world.context, &checked).await
+        let context = &world.context;
+        world
+            .toolbox
+            .judge(&context.workspace, &context.policy, &checked)
+            .await
     }
 
     #[tokio::test]

@@ -15,8 +15,9 @@ use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
-use crate::policy::{Deed, Verdict};
+use crate::policy::{Deed, Policy, Verdict};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
+use crate::workspace::Workspace;
 
 // More complaints than this do not help to correct a call.
 const SCHEMA_ERRORS_MAX: usize = 5;
@@ -116,10 +117,15 @@ impl Toolbox {
 
     /// What the policy says of the call. What it allows, or a person does, may be
     /// prepared and run.
-    pub async fn judge(&self, ctx: &ToolContext, call: &Checked) -> Verdict {
+    pub async fn judge(
+        &self,
+        workspace: &Arc<Workspace>,
+        policy: &Arc<Policy>,
+        call: &Checked,
+    ) -> Verdict {
         let case = Case {
-            workspace: Arc::clone(&ctx.workspace),
-            policy: Arc::clone(&ctx.policy),
+            workspace: Arc::clone(workspace),
+            policy: Arc::clone(policy),
             spec: call.entry.spec.clone(),
             deed: call.entry.tool.deed(&call.input),
             input: call.input.clone(),

@@ -54,6 +54,26 @@ impl Paths {
         self.session(session).join("script.yaml")
     }
 
+    /// What was approved for projects. No tool can write there.
+    pub fn approvals(&self) -> PathBuf {
+        self.data.join("approvals")
+    }
+
+    /// The folders that the user vouches for.
+    pub fn trusted(&self) -> PathBuf {
+        self.data.join("trusted.json")
+    }
+
+    /// The signed heads of sessions, and the key that signs them.
+    pub fn heads(&self) -> PathBuf {
+        self.data.join("heads.jsonl")
+    }
+
+    /// The key that heads are signed with.
+    pub fn signing_key(&self) -> PathBuf {
+        self.data.join("signing.key")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

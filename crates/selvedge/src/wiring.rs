@@ -10,7 +10,7 @@ use selvedge_model::{Catalogue, Gate, HttpOptions, Providers, ResolveError, Scri
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
-use selvedge_tool::Toolbox;
+use selvedge_tool::{Grants, Toolbox};
 
 use crate::config::Config;
 use crate::env;
@@ -207,7 +207,8 @@ pub fn driver(
         store.clock.clone(),
         Arc::new(gate),
         toolbox,
-    );
+    )
+    .with_grants(Grants::at(store.paths.approvals()));
     Driver {
         ledger: store.ledger.clone(),
         clock: store.clock.clone(),

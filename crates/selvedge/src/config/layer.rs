@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use selvedge_tool::Rules;
 use serde::Deserialize;
 
 use super::file;
@@ -98,6 +99,7 @@ pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
     pub(super) catalogue: toml::Table,
+    pub(super) policy: Rules,
 }
 
 impl Layer {
@@ -107,6 +109,7 @@ impl Layer {
             origin: Origin::Default,
             values: [("crew", text("solo")), ("approve", text("ask"))].into(),
             catalogue: toml::Table::new(),
+            policy: Rules::default(),
         }
     }
 
@@ -129,6 +132,10 @@ impl Layer {
             Some(toml::Value::Table(catalogue)) => catalogue,
             _ => toml::Table::new(),
         };
+        let policy = match table.remove("policy") {
+            Some(policy) => Rules::deserialize(policy).expect("it was checked with the file"),
+            None => Rules::default(),
+        };
         let values = KEYS.iter().filter_map(|key| {
             let value = match key.name.split_once('.') {
                 None => table.get(key.name)?,
@@ -140,6 +147,7 @@ impl Layer {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
             catalogue,
+            policy,
         }))
     }
 
@@ -162,6 +170,7 @@ impl Layer {
             origin: Origin::Variable(String::new()),
             values,
             catalogue: toml::Table::new(),
+            policy: Rules::default(),
         })
     }
 
@@ -205,6 +214,18 @@ impl Layer {
             ));
         }
         warnings
+    }
+
+    /// Leaves out what a folder allows that nobody vouches for, and says so.
+    pub(super) fn hold_back_rules(&mut self, file: &Path) -> Option<String> {
+        let allowed = std::mem::take(&mut self.policy.allow);
+        (!allowed.is_empty()).then(|| {
+            format!(
+                "`[policy] allow` in `{}` is ignored: nobody vouches for this folder; look at \
+                 it, then `selvedge trust`",
+                file.display()
+            )
+        })
     }
 }
 

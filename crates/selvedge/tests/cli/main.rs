@@ -1,11 +1,13 @@
 //! The binary as a person and a script meet it: exit code, stdout, stderr.
 
+mod audit;
 mod auth;
 mod bad_input;
 mod config;
 mod crews;
 mod demo;
 mod json;
+mod policy;
 mod providers;
 mod questions;
 mod run;
