@@ -37,6 +37,8 @@ pub enum Beat {
     Crash(Dies),
     /// A human answers the open question.
     Answer(&'static str),
+    /// A yes to this question, if any, for what has this digest.
+    Forged(Option<&'static str>, Option<&'static str>),
     /// Somebody says something while the run rests.
     Say(SteerMode, &'static str),
     /// Somebody edits a file of the workspace while the run rests.
@@ -235,6 +237,14 @@ impl Stage {
                 ),
                 other => panic!("nothing is asked: {other:?}"),
             },
+            Beat::Forged(effect, digest) => (
+                session(),
+                Signal::Answer {
+                    effect: effect.map(selvedge_runtime::EffectId::new),
+                    text: Payload::new("yes"),
+                    digest: digest.map(str::to_owned),
+                },
+            ),
             Beat::Say(mode, text) => (
                 session(),
                 Signal::Steer {
@@ -441,6 +451,7 @@ impl Stage {
                     .map(|d| format!(" {d}"))
                     .unwrap_or_default()
             ),
+            "LetterIgnored" => text(&data["why"]),
             "RunPaused" => text(&data["reason"]),
             "RunResumed" => text(&data["reason"]),
             "RunCancelled" => text(&data["reason"]),
