@@ -3,10 +3,11 @@
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `resume`, `start`.
+//! groups: `turns`, `crowd`, `resume`, `policy`, `start`.
 
 mod crowd;
 mod figures;
+mod policy;
 mod resume;
 mod rig;
 mod start;
@@ -27,6 +28,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("resume") {
         resume::measure(&mut figures)?;
+    }
+    if wants("policy") {
+        policy::measure(&mut figures);
     }
     if wants("start") {
         start::measure(&mut figures)?;
