@@ -9,12 +9,16 @@
 //! - `spec`: what a run starts with, recorded once
 //! - `machine`: the loop: ask, act, repeat
 //! - `reply`: what a model's answer means
+//! - `salvage`: what is left of a structured answer that does not fit
 //! - `tools`: the calls of one answer, in their order
 //! - `approvals`: what a person's answer means, and for how long it holds
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
 //! - `judging`: decides about a call before it is carried out
+//! - `asking`: asks models, for the performer
+//! - `purse`: the budgets of a session and of its runs
+//! - `common`: the ceilings that all sessions share
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -25,14 +29,18 @@
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
 mod approvals;
+mod asking;
 mod call;
+mod common;
 mod context;
 mod crew;
 mod definition;
 mod judging;
 mod machine;
 mod performer;
+mod purse;
 mod reply;
+mod salvage;
 mod setup;
 mod spec;
 mod tools;
@@ -48,6 +56,7 @@ pub use crew::{Crew, CrewError};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
+pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use spec::{Approve, RunSpec};
 pub use tools::{AGENT, DELEGATE};

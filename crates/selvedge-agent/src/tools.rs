@@ -264,6 +264,7 @@ impl Pending {
             id,
             content,
             is_error,
+            images: Vec::new(),
         });
     }
 
@@ -278,6 +279,7 @@ impl Pending {
             id,
             content: Payload::inline(text),
             is_error,
+            images: Vec::new(),
         })
     }
 

@@ -325,9 +325,9 @@ fn an_answer_that_was_meant_for_something_else_allows_nothing() {
             ModelCallFinished m0
             JudgementFinished t0.0! ask (built_in: sh -c)
             QuestionAsked t0.0? engineer wants to run: sh -c 'echo one'
-            LetterIgnored null
-            LetterIgnored null
-            LetterIgnored null
+            LetterIgnored no such question is open
+            LetterIgnored it approves something else than what is asked
+            LetterIgnored an approval must name what it approves
             QuestionAnswered t0.0? yes
             ToolCallStarted t0.0 run_command attempt=1
             ToolCallFinished t0.0 one
@@ -335,7 +335,7 @@ fn an_answer_that_was_meant_for_something_else_allows_nothing() {
             ModelCallFinished m1
             JudgementFinished t1.0! ask (built_in: sh -c)
             QuestionAsked t1.0? engineer wants to run: sh -c 'echo two'
-            LetterIgnored null
+            LetterIgnored no such question is open
             QuestionAnswered t1.0? no
             ModelCallStarted m2 attempt=1 messages=5
             ModelCallFinished m2
