@@ -5,10 +5,11 @@ use std::sync::Arc;
 use selvedge_ledger::Payload;
 use selvedge_model::{Broken, ErrorTier, Message, Response, Spend, ToolCall, Usd};
 use selvedge_runtime::{Call, Nature};
-use selvedge_tool::World;
+use selvedge_tool::{Finding, Verdict, World};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::approvals::Scope;
 use crate::spec::RunSpec;
 
 /// A call of an agent.
@@ -18,6 +19,8 @@ pub enum AgentCall {
     Model(ModelCall),
     /// Uses a tool.
     Tool(ToolUse),
+    /// Judges whether a tool may be used.
+    Judge(ToolUse),
 }
 
 /// A request to a model; its payloads may have to be fetched.
@@ -54,6 +57,17 @@ pub struct ToolUse {
     pub call: ToolCall,
     /// What it does to the world; `Reads` for a tool that does not exist.
     pub world: World,
+    /// That a person allowed it.
+    pub approved: Option<Approved>,
+}
+
+/// That a person allowed a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    /// What exactly was allowed.
+    pub digest: String,
+    /// For how long.
+    pub scope: Scope,
 }
 
 /// What came of a call.
@@ -64,6 +78,8 @@ pub enum AgentOutcome {
     Model(ModelOutcome),
     /// Of a tool call.
     Tool(ToolOutcome),
+    /// Of a judgement.
+    Judged(Box<Verdict>),
 }
 
 /// What came of a model call.
@@ -124,6 +140,12 @@ pub struct ToolOutcome {
     /// Whether it was stopped before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// By which rule it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<Finding>,
+    /// That it was not begun, because a person must be asked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Box<Verdict>>,
 }
 
 /// The evidence of a model call: what was reserved for it.
@@ -140,6 +162,7 @@ impl Call for AgentCall {
         match self {
             Self::Model(_) => "ModelCall",
             Self::Tool(_) => "ToolCall",
+            Self::Judge(_) => "Judgement",
         }
     }
 
@@ -151,7 +174,9 @@ impl Call for AgentCall {
                 "purpose": call.purpose,
                 "messages": call.messages.len(),
             }),
-            Self::Tool(used) => json!({ "agent": used.spec.agent, "tool": used.call.name }),
+            Self::Tool(used) | Self::Judge(used) => {
+                json!({ "agent": used.spec.agent, "tool": used.call.name })
+            }
         }
     }
 
@@ -159,6 +184,11 @@ impl Call for AgentCall {
         match self {
             Self::Model(_) => Nature::Costs,
             Self::Tool(used) => used.world.nature(),
+            Self::Judge(_) => Nature::Reads,
         }
+    }
+
+    fn is_brief(&self) -> bool {
+        matches!(self, Self::Judge(_))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use selvedge_tool::{Pattern, Policy, Rules, Source};
 use serde::Deserialize;
 
 use crate::definition::{AgentDefinition, DefinitionError};
@@ -18,6 +19,10 @@ pub struct Crew {
     pub entry: String,
     /// All agents, by name.
     pub agents: BTreeMap<String, AgentDefinition>,
+    /// The commands that its work needs, declared beforehand.
+    pub commands: Vec<Pattern>,
+    /// Where its files are; none if it is built in.
+    pub folder: Option<PathBuf>,
 }
 
 /// The content of a `crew.toml`.
@@ -28,6 +33,16 @@ struct CrewFile {
     #[serde(default)]
     description: String,
     entry: String,
+    #[serde(default)]
+    permissions: Permissions,
+}
+
+/// What a crew's work needs: shown before it begins, and granted with it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Permissions {
+    #[serde(default)]
+    commands: Vec<Pattern>,
 }
 
 /// Why there is no such crew.
@@ -96,6 +111,20 @@ impl Crew {
         }
     }
 
+    /// What holds for all its agents, within `common`. The commands it declares are
+    /// granted if somebody vouches for its files.
+    pub fn policy(&self, common: &Policy, is_trusted: bool) -> Policy {
+        let allow = match is_trusted {
+            true => self.commands.clone(),
+            false => Vec::new(),
+        };
+        let rules = Rules {
+            allow,
+            ..Rules::default()
+        };
+        common.clone().with(Source::Crew, rules)
+    }
+
     /// The names of all crews.
     pub fn names(folders: &[PathBuf]) -> Vec<String> {
         let mut names: Vec<String> = BUILT_IN.iter().map(|(n, _)| (*n).to_owned()).collect();
@@ -127,7 +156,11 @@ impl Crew {
             .iter()
             .map(|(n, t)| (n.as_str(), t.as_str()))
             .collect();
-        Self::parse(&crew_file.display().to_string(), &crew, &files)
+        let crew = Self::parse(&crew_file.display().to_string(), &crew, &files)?;
+        Ok(Self {
+            folder: Some(folder.to_owned()),
+            ..crew
+        })
     }
 
     fn parse(file: &str, crew: &str, agents: &[(&str, &str)]) -> Result<Self, CrewError> {
@@ -161,12 +194,15 @@ impl Crew {
             name,
             description,
             entry,
+            permissions,
         } = crew;
         Ok(Self {
             name,
             description,
             entry,
             agents: by_name,
+            commands: permissions.commands,
+            folder: None,
         })
     }
 }

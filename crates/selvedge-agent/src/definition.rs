@@ -1,6 +1,7 @@
 //! An agent is data: a Markdown file with front matter and a prompt.
 
 use selvedge_model::Usd;
+use selvedge_tool::{Craft, Policy, Role, Rules, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,6 +30,16 @@ pub struct AgentDefinition {
     /// The agents of its crew it may hand work to.
     #[serde(default)]
     pub agents: Vec<String>,
+    /// What it is trusted with. Default: `worker`, or `supervisor` if it hands on work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Its column in the table of who may do what with git. Default: its name, if
+    /// that is one; else no git at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<Craft>,
+    /// What is allowed, asked about and denied to it, beside the rules for all.
+    #[serde(default, skip_serializing_if = "Rules::is_empty")]
+    pub policy: Rules,
     /// Its bounds.
     #[serde(default)]
     pub limits: Limits,
@@ -92,6 +103,26 @@ pub struct DefinitionError {
 }
 
 impl AgentDefinition {
+    /// What it may do, within `common`, which holds for its whole run. What its own
+    /// file allows counts only if somebody vouches for the file.
+    pub fn policy(&self, common: &Policy, is_trusted: bool) -> Policy {
+        let role = match self.agents.is_empty() {
+            true => Role::Worker,
+            false => Role::Supervisor,
+        };
+        let craft = self.git.or_else(|| Craft::named(&self.name));
+        let mut rules = self.policy.clone();
+        if !is_trusted {
+            rules.allow.clear();
+        }
+        Policy {
+            role: self.role.unwrap_or(role),
+            crafts: craft.into_iter().collect(),
+            ..common.clone()
+        }
+        .with(Source::Agent, rules)
+    }
+
     /// Reads the text of a file. `file` is for messages.
     pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
         let wrong = |why: String| DefinitionError {

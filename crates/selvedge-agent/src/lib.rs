@@ -11,9 +11,11 @@
 //! - `reply`: what a model's answer means
 //! - `salvage`: what is left of a structured answer that does not fit
 //! - `tools`: the calls of one answer, in their order
+//! - `approvals`: what a person's answer means, and for how long it holds
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `judging`: decides about a call before it is carried out
 //! - `asking`: asks models, for the performer
 //! - `purse`: the budgets of a session and of its runs
 //! - `common`: the ceilings that all sessions share
@@ -26,12 +28,14 @@
 //! - A tool call from an incomplete answer is never carried out.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod approvals;
 mod asking;
 mod call;
 mod common;
 mod context;
 mod crew;
 mod definition;
+mod judging;
 mod machine;
 mod performer;
 mod purse;
@@ -42,8 +46,10 @@ mod spec;
 mod tools;
 mod usage;
 
+pub use approvals::{Answer, Scope};
 pub use call::{
-    AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
+    AgentCall, AgentOutcome, Approved, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome,
+    ToolUse,
 };
 pub use context::{Context, Fit};
 pub use crew::{Crew, CrewError};

@@ -12,12 +12,13 @@ use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
     MessageTaken, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
 };
+use selvedge_tool::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{AgentCall, ModelCall, ModelOutcome, Purpose, ToolOutcome};
 use crate::context::{Context, Fit};
-use crate::reply::{self, Verdict};
+use crate::reply::{self, Meaning};
 use crate::spec::RunSpec;
 use crate::tools::Pending;
 
@@ -68,6 +69,13 @@ impl Machine for AgentMachine {
                     effect, outcome, ..
                 } = event.decode::<Finished<ToolOutcome>>()?;
                 self.resolve(&effect, |pending| pending.finished(outcome));
+            }
+            "JudgementFinished" => {
+                let finished: Finished<Verdict> = event.decode()?;
+                let spec = self.spec().clone();
+                self.resolve(&finished.effect, |pending| {
+                    pending.judged(&spec, finished.outcome)
+                });
             }
             "ToolCallInDoubt" => {
                 let effect = event.decode::<Unfinished>()?.effect;
@@ -207,10 +215,10 @@ impl AgentMachine {
         if purpose == Purpose::Summary {
             return self.summarised(reply::summary(&response));
         }
-        let verdict = reply::judge(self.spec(), &response, self.reminders);
+        let meaning = reply::judge(self.spec(), &response, self.reminders);
         self.context.push(response.message);
-        match verdict {
-            Verdict::Act(calls) => {
+        match meaning {
+            Meaning::Act(calls) => {
                 self.reminders = 0;
                 let spec = self.spec().clone();
                 let turn = self.turn - 1;
@@ -223,14 +231,14 @@ impl AgentMachine {
                 );
                 self.proceed();
             }
-            Verdict::Remind(messages) => {
+            Meaning::Remind(messages) => {
                 self.reminders += 1;
                 for message in messages {
                     self.context.push(message);
                 }
                 self.ask();
             }
-            Verdict::End(ending, messages) => {
+            Meaning::End(ending, messages) => {
                 for message in messages {
                     self.context.push(message);
                 }

@@ -13,17 +13,22 @@ use selvedge_runtime::{
     ChildFinished, Clock, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
     QuestionAnswered, Scene,
 };
-use selvedge_tool::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
+use selvedge_tool::{
+    Checked, Grants, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+};
 use serde_json::{Value, json};
 
 use crate::asking::Asking;
 use crate::call::{AgentCall, AgentOutcome, ToolOutcome, ToolUse};
+use crate::judging::{Judge, Refused};
 
 /// Carries an agent's calls out.
 pub struct AgentPerformer {
-    ledger: Arc<dyn Ledger>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) clock: Arc<dyn Clock>,
     asking: Asking,
-    toolbox: Arc<Toolbox>,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) judge: Judge,
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
 }
 
@@ -36,11 +41,19 @@ impl AgentPerformer {
         toolbox: Arc<Toolbox>,
     ) -> Self {
         Self {
-            asking: Asking::new(ledger.clone(), clock, gate),
+            asking: Asking::new(ledger.clone(), clock.clone(), gate),
             ledger,
+            clock,
             toolbox,
+            judge: Judge::default(),
             workspaces: Mutex::default(),
         }
+    }
+
+    /// Remembers in `grants` what a person approves for a project.
+    pub fn with_grants(mut self, grants: Grants) -> Self {
+        self.judge = self.judge.with_grants(grants);
+        self
     }
 
     /// The same within ceilings that all sessions share.
@@ -57,7 +70,7 @@ impl AgentPerformer {
         self.asking.counted(session).await
     }
 
-    async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
+    pub(crate) async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
         let arguments = self
             .ledger
             .text(&used.call.arguments)
@@ -74,7 +87,7 @@ impl AgentPerformer {
         self.toolbox.check(&used.call.name, &arguments)
     }
 
-    fn context(&self, scene: &Scene, used: &ToolUse) -> Result<ToolContext, ToolOutput> {
+    pub(crate) fn context(&self, scene: &Scene, used: &ToolUse) -> Result<ToolContext, ToolOutput> {
         let root = &used.spec.workspace;
         let mut workspaces = self.workspaces.lock().expect("no panic under this lock");
         let workspace = match workspaces.get(root) {
@@ -91,6 +104,7 @@ impl AgentPerformer {
         let shown = scene.clone();
         Ok(ToolContext {
             workspace,
+            policy: Arc::new(used.spec.policy.clone()),
             cancel: scene.cancel.clone(),
             output: Arc::new(move |text| {
                 shown
@@ -108,10 +122,11 @@ impl AgentPerformer {
     }
 
     /// What the tool needs on record, or why it was not begun.
-    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, ToolOutput> {
+    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, Refused> {
         let checked = self.check(used).await?;
         let context = self.context(scene, used)?;
-        self.toolbox.prepare(&context, &checked).await
+        self.admit(scene, used, &context, &checked).await?;
+        Ok(self.toolbox.prepare(&context, &checked).await?)
     }
 
     async fn use_tool(
@@ -120,8 +135,8 @@ impl AgentPerformer {
         used: ToolUse,
         evidence: Value,
     ) -> Performed<AgentOutcome> {
-        if let Some(why) = evidence.get(REFUSED).and_then(Value::as_str) {
-            return Performed::Finished(outcome(&scene, &used, ToolOutput::error(why)));
+        if let Some(refused) = Refused::read(&evidence) {
+            return Performed::Finished(refused.outcome(&used));
         }
         let ready = self
             .check(&used)
@@ -138,9 +153,6 @@ impl AgentPerformer {
     }
 }
 
-/// The key in the evidence of a call that was refused before it began.
-const REFUSED: &str = "refused";
-
 #[async_trait]
 impl Performer<AgentCall> for AgentPerformer {
     async fn prepare(&self, scene: &Scene, call: &AgentCall) -> Result<Value, Hold> {
@@ -149,7 +161,8 @@ impl Performer<AgentCall> for AgentPerformer {
             AgentCall::Tool(used) => Ok(self
                 .tool_evidence(scene, used)
                 .await
-                .unwrap_or_else(|refusal| json!({ REFUSED: refusal.text }))),
+                .unwrap_or_else(|refused| json!(refused))),
+            AgentCall::Judge(_) => Ok(Value::Null),
         }
     }
 
@@ -162,6 +175,7 @@ impl Performer<AgentCall> for AgentPerformer {
         match call {
             AgentCall::Model(call) => self.asking.ask(scene, call).await,
             AgentCall::Tool(used) => self.use_tool(scene, used, evidence).await,
+            AgentCall::Judge(used) => self.judge(scene, used).await,
         }
     }
 
@@ -174,7 +188,7 @@ impl Performer<AgentCall> for AgentPerformer {
         let AgentCall::Tool(used) = call else {
             return Probe::DidNotHappen;
         };
-        if evidence.get(REFUSED).is_some() {
+        if Refused::read(evidence).is_some() {
             return Probe::DidNotHappen;
         }
         let (Ok(checked), Ok(context)) = (self.check(used).await, self.context(scene, used)) else {
@@ -203,6 +217,8 @@ fn outcome(scene: &Scene, used: &ToolUse, output: ToolOutput) -> AgentOutcome {
         facts: output.facts,
         is_error: output.is_error,
         interrupted: output.interrupted,
+        denied: None,
+        asks: None,
     })
 }
 
@@ -243,5 +259,5 @@ fn result_of(event: &Event, name: &str) -> Option<Payload> {
     };
     let effect = effect.as_str();
     // `t3.0?` is the approval of call `t3.0`.
-    (effect == name || effect.strip_suffix('?') == Some(name)).then_some(text)
+    (effect.split('?').next() == Some(name)).then_some(text)
 }

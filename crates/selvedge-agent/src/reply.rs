@@ -18,7 +18,7 @@ and what remains to be done. Do not call tools. Answer with the summary only.";
 pub const REMINDERS_MAX: u32 = 2;
 
 /// What follows from an answer.
-pub enum Verdict {
+pub enum Meaning {
     /// These calls must be carried out.
     Act(Vec<ToolCall>),
     /// The model must be told what was wrong, and asked again.
@@ -29,7 +29,7 @@ pub enum Verdict {
 }
 
 /// Judges an answer, after `reminders` answers in a row that did not fit.
-pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Verdict {
+pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Meaning {
     let calls: Vec<ToolCall> = response
         .message
         .parts
@@ -42,15 +42,15 @@ pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Verdict {
     let wrong = match response.stop {
         Stop::Length => Wrong::Cut,
         Stop::Filtered => Wrong::Filtered,
-        Stop::End | Stop::Tools if !calls.is_empty() => return Verdict::Act(calls),
+        Stop::End | Stop::Tools if !calls.is_empty() => return Meaning::Act(calls),
         Stop::End | Stop::Tools => match result(spec, &response.message) {
-            Ok(ending) => return Verdict::End(ending, Vec::new()),
+            Ok(ending) => return Meaning::End(ending, Vec::new()),
             Err(wrong) => wrong,
         },
     };
     if reminders >= REMINDERS_MAX {
         if let Some(ending) = salvaged(spec, &response.message, &wrong) {
-            return Verdict::End(ending, Vec::new());
+            return Meaning::End(ending, Vec::new());
         }
         let ending = Ending {
             status: Status::Failed,
@@ -58,9 +58,9 @@ pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Verdict {
             data: None,
         };
         let results = wrong.results(&calls);
-        return Verdict::End(ending, results.into_iter().collect());
+        return Meaning::End(ending, results.into_iter().collect());
     }
-    Verdict::Remind(wrong.reminder(&calls))
+    Meaning::Remind(wrong.reminder(&calls))
 }
 
 /// The text of a message.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
 use selvedge_model::{Message, ToolDefinition};
-use selvedge_tool::{Sandbox, ToolSpec, Toolbox, Workspace, World};
+use selvedge_tool::{Policy, Sandbox, ToolSpec, Toolbox, Workspace, World, visible};
 use serde_json::{Value, json};
 
 use crate::context::{Context, Fit};
@@ -24,10 +24,14 @@ pub struct Setup<'a> {
     pub request: String,
     /// The directory to work in.
     pub workspace: PathBuf,
-    /// What happens before a command runs.
+    /// What happens when something must be approved.
     pub approve: Approve,
     /// What its commands may reach.
     pub sandbox: Sandbox,
+    /// What holds for every agent of the run.
+    pub policy: Policy,
+    /// Whether somebody vouches for the crew's files: only then do they allow anything.
+    pub is_trusted: bool,
     /// What it may cost in dollars.
     pub budget_usd: Option<f64>,
     /// The schema its result must fit.
@@ -92,6 +96,7 @@ pub fn assemble(crew: &Crew, toolbox: &Toolbox, setup: &Setup<'_>) -> Result<Run
         toolbox,
         setup,
         instructions,
+        policy: crew.policy(&setup.policy, setup.is_trusted),
     };
     let mut spec = assembler.agent(&crew.agents[&crew.entry], setup.output_schema.as_ref(), &[])?;
     spec.request = Payload::new(setup.request.as_str());
@@ -109,6 +114,7 @@ struct Assembler<'a> {
     toolbox: &'a Toolbox,
     setup: &'a Setup<'a>,
     instructions: Option<(&'static str, String)>,
+    policy: Policy,
 }
 
 impl Assembler<'_> {
@@ -163,6 +169,7 @@ impl Assembler<'_> {
             output_schema: schema.cloned(),
             approve: self.setup.approve,
             sandbox: self.setup.sandbox.clone(),
+            policy: agent.policy(&self.policy, self.setup.is_trusted),
             budget_usd: self.setup.budget_usd,
             workspace: self.setup.workspace.clone(),
             team,
@@ -259,7 +266,8 @@ fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
         let mut text = Vec::new();
         let kept = file.take(INSTRUCTIONS_BYTES_MAX).read_to_end(&mut text);
         let left_out = bytes.saturating_sub(kept.ok()? as u64);
-        let mut text = String::from_utf8_lossy(&text).into_owned();
+        // What no reader of the file would see, no model is told in secret.
+        let mut text = visible(&String::from_utf8_lossy(&text));
         if left_out > 0 {
             text.push_str(&format!(
                 "\n[cut: {left_out} more bytes; read the file for the rest]"

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::{Sandbox, World};
+use selvedge_tool::{Policy, Sandbox, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,11 +44,14 @@ pub struct RunSpec {
     /// The schema its result must fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What happens before a command runs.
+    /// What happens when something must be approved.
     pub approve: Approve,
     /// What its commands may reach.
     #[serde(default)]
     pub sandbox: Sandbox,
+    /// What it may do.
+    #[serde(default)]
+    pub policy: Policy,
     /// What the session may cost in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
@@ -64,14 +67,14 @@ pub(crate) fn usual_priority() -> u8 {
     selvedge_model::Urgency::default().priority
 }
 
-/// What happens before a command runs.
+/// What happens when something must be approved. What is forbidden stays so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
     /// A human is asked.
     #[default]
     Ask,
-    /// It runs.
+    /// It is done.
     Auto,
     /// It is refused.
     Never,
@@ -87,6 +90,7 @@ impl RunSpec {
         child.awaited = self.awaited;
         child.priority = child.priority.max(self.priority);
         child.sandbox = child.sandbox.within(&self.sandbox);
+        child.policy = child.policy.within(&self.policy);
         Some(child)
     }
 }
@@ -110,6 +114,7 @@ mod tests {
             limits: Limits::default(),
             output_schema: None,
             approve: Approve::Auto,
+            policy: Policy::default(),
             budget_usd: None,
             workspace: ".".into(),
             sandbox: Sandbox::off(),

@@ -10,13 +10,14 @@ use selvedge_model::{ToolCall, ToolResult};
 use selvedge_runtime::{
     Act, Approval, ChildSpec, Effect, EffectId, Ending, Nature, Question, Status,
 };
-use selvedge_tool::World;
+use selvedge_tool::{Capability, Decision, Verdict, World, compact};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::{AgentCall, ToolOutcome, ToolUse};
+use crate::approvals::Answer;
+use crate::call::{AgentCall, Approved, ToolOutcome, ToolUse};
 use crate::reply;
-use crate::spec::{Approve, RunSpec};
+use crate::spec::RunSpec;
 
 /// The name of the tool by which an agent hands work to another.
 pub const DELEGATE: &str = "delegate";
@@ -40,16 +41,39 @@ pub struct Pending {
 /// How far a call is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Step {
-    /// To be asked about: may this be done?
-    Approve,
+    /// To be judged: may this be done?
+    Judge(World),
+    /// To be asked about, because the verdict says so.
+    Approve {
+        world: World,
+        verdict: Box<Verdict>,
+        /// How often it was asked about before: each time it was another act.
+        round: u32,
+    },
     /// To be carried out.
-    Use(World),
+    Use {
+        world: World,
+        approved: Option<Approved>,
+        /// How often it was asked about.
+        asked: u32,
+    },
     /// To be asked of a human.
     Ask,
     /// To be handed to another agent.
     Delegate,
     /// Done; the result.
     Resolved(ToolResult),
+}
+
+impl Step {
+    /// To be carried out, with nobody asked.
+    fn plain(world: World) -> Self {
+        Self::Use {
+            world,
+            approved: None,
+            asked: 0,
+        }
+    }
 }
 
 impl Pending {
@@ -75,28 +99,30 @@ impl Pending {
             .copied()
             .unwrap_or(World::Reads);
         match world {
-            World::Reads | World::Writes => Step::Use(world),
-            World::Runs => match spec.approve {
-                Approve::Auto => Step::Use(world),
-                Approve::Ask => Step::Approve,
-                Approve::Never => self.refused("commands are not allowed in this run"),
-            },
+            World::Reads | World::Writes => Step::plain(world),
+            World::Runs => Step::Judge(world),
+            // Its denial is on record like any other.
+            World::Delegates if !spec.policy.role.may(Capability::Delegate) => Step::Judge(world),
             World::Asks => match self.argument("question") {
                 Some(_) => Step::Ask,
                 None => self.failed("`question` is missing"),
             },
             World::Ends => self.finish(spec),
-            World::Delegates => match (self.argument("agent"), self.argument("task")) {
-                (Some(agent), Some(_)) if spec.team.contains_key(&agent) => Step::Delegate,
-                (Some(agent), Some(_)) => {
-                    let known: Vec<&str> = spec.team.keys().map(String::as_str).collect();
-                    self.failed(&format!(
-                        "there is no agent `{agent}`; there are: {}",
-                        known.join(", ")
-                    ))
-                }
-                _ => self.failed("`agent` and `task` are needed"),
-            },
+            World::Delegates => self.delegation(spec),
+        }
+    }
+
+    fn delegation(&self, spec: &RunSpec) -> Step {
+        match (self.argument("agent"), self.argument("task")) {
+            (Some(agent), Some(_)) if spec.team.contains_key(&agent) => Step::Delegate,
+            (Some(agent), Some(_)) => {
+                let known: Vec<&str> = spec.team.keys().map(String::as_str).collect();
+                self.failed(&format!(
+                    "there is no agent `{agent}`; there are: {}",
+                    known.join(", ")
+                ))
+            }
+            _ => self.failed("`agent` and `task` are needed"),
         }
     }
 
@@ -127,8 +153,9 @@ impl Pending {
 
     /// Whether `effect` belongs to this call.
     pub fn is_about(&self, effect: &EffectId) -> bool {
+        // `t3.0!` is its judgement, `t3.0?` and `t3.0?2` ask about it.
         let name = effect.as_str();
-        name == self.name || name.strip_suffix('?') == Some(&self.name)
+        name.split(['!', '?']).next() == Some(&self.name)
     }
 
     /// How its result can be read again; empty if it cannot.
@@ -149,8 +176,33 @@ impl Pending {
         }
     }
 
+    /// It was judged.
+    pub fn judged(&mut self, spec: &RunSpec, verdict: Verdict) {
+        let Step::Judge(world) = self.step else {
+            return;
+        };
+        self.step = match verdict.decision() {
+            Decision::Allow if world == World::Delegates => self.delegation(spec),
+            Decision::Allow => Step::plain(world),
+            Decision::Ask => Step::Approve {
+                world,
+                verdict: Box::new(verdict),
+                round: 0,
+            },
+            Decision::Deny => self.resolved(&verdict.refusal(), true),
+        };
+    }
+
     /// The tool answered.
     pub fn finished(&mut self, outcome: ToolOutcome) {
+        if let (Some(verdict), Step::Use { world, asked, .. }) = (&outcome.asks, &self.step) {
+            self.step = Step::Approve {
+                world: *world,
+                verdict: verdict.clone(),
+                round: *asked,
+            };
+            return;
+        }
         let mut content = outcome.text;
         if outcome.interrupted && content.is_empty() {
             content = Payload::new("[interrupted before there was output]");
@@ -169,20 +221,29 @@ impl Pending {
 
     /// A human answered: a question, or whether this may be done.
     pub fn answered(&mut self, answer: &Payload) {
-        if self.step != Step::Approve {
-            return self.record(answer.clone(), false);
-        }
+        let (world, digest, round) = match &self.step {
+            Step::Ask => return self.record(answer.clone(), false),
+            Step::Approve {
+                world,
+                verdict,
+                round,
+            } => (*world, verdict.digest.clone(), *round),
+            // It was answered before.
+            _ => return,
+        };
         // A long answer is not at hand here; it is no plain yes, and the model
         // can read it.
-        let Some(text) = answer.text().map(|t| t.trim()) else {
+        let Some(text) = answer.text() else {
             return self.record(answer.clone(), true);
         };
-        let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
-        self.step = match word.to_ascii_lowercase().as_str() {
-            "y" | "yes" | "allow" | "ok" => Step::Use(World::Runs),
-            "n" | "no" | "deny" if rest.trim().is_empty() => self.refused("the user said no"),
-            "n" | "no" | "deny" => self.refused(&format!("the user said no: {}", rest.trim())),
-            _ => self.refused(&format!("the user answered: {text}")),
+        self.step = match Answer::read(text) {
+            Answer::Yes(scope) => Step::Use {
+                world,
+                approved: Some(Approved { digest, scope }),
+                asked: round + 1,
+            },
+            Answer::No(why) if why.is_empty() => self.refused("the user said no"),
+            Answer::No(why) => self.refused(&format!("the user said no: {why}")),
         };
     }
 
@@ -237,22 +298,31 @@ impl Pending {
         let id = EffectId::new(self.name.as_str());
         match &self.step {
             Step::Resolved(_) => None,
-            Step::Use(world) => {
-                let used = ToolUse {
-                    spec: spec.clone(),
-                    call: self.call.clone(),
-                    world: *world,
-                };
+            Step::Use {
+                world, approved, ..
+            } => {
+                let used = self.used(spec, *world, approved.clone());
                 Some(Effect {
                     id,
                     act: Act::Call(AgentCall::Tool(used)),
                 })
             }
-            Step::Approve => {
-                let id = EffectId::new(format!("{}?", self.name));
+            Step::Judge(world) => {
+                let used = self.used(spec, *world, None);
                 Some(Effect {
-                    id,
-                    act: Act::Ask(self.approval(spec)),
+                    id: EffectId::new(format!("{}!", self.name)),
+                    act: Act::Call(AgentCall::Judge(used)),
+                })
+            }
+            Step::Approve { verdict, round, .. } => {
+                // An answer to an earlier question is none to this one.
+                let again = match round {
+                    0 => String::new(),
+                    round => (round + 1).to_string(),
+                };
+                Some(Effect {
+                    id: EffectId::new(format!("{}?{again}", self.name)),
+                    act: Act::Ask(self.approval(spec, verdict)),
                 })
             }
             Step::Ask => Some(Effect {
@@ -276,17 +346,31 @@ impl Pending {
         }
     }
 
-    fn approval(&self, spec: &RunSpec) -> Question {
+    fn used(&self, spec: &Arc<RunSpec>, world: World, approved: Option<Approved>) -> ToolUse {
+        ToolUse {
+            spec: spec.clone(),
+            call: self.call.clone(),
+            world,
+            approved,
+        }
+    }
+
+    fn approval(&self, spec: &RunSpec, verdict: &Verdict) -> Question {
         let act = self.call.arguments.clone();
-        let shown = self
-            .argument("command")
-            .unwrap_or_else(|| format!("{act:?}"));
+        let wants = match (self.argument("command"), self.argument("path")) {
+            (Some(command), _) => format!("run: {}", compact(&command)),
+            (None, Some(path)) => format!("use {} on: {}", self.call.name, compact(&path)),
+            (None, None) => format!("use {}", self.call.name),
+        };
+        let finding = &verdict.finding;
         Question {
-            text: format!("{} wants to run: {shown}", spec.agent),
-            options: vec!["yes".into(), "no".into()],
+            text: format!("{} wants to {wants}", spec.agent),
+            options: Answer::OPTIONS.map(str::to_owned).into(),
             approval: Some(Approval {
-                digest: digest(spec, &self.call),
                 act,
+                digest: verdict.digest.clone(),
+                lasting: verdict.lasting.clone(),
+                because: format!("{} ({})", finding.reason, finding.rule),
             }),
         }
     }
@@ -339,24 +423,13 @@ pub fn conclude(spec: &RunSpec, pending: &mut [Pending]) -> Option<Ending> {
     None
 }
 
-/// What an approval is bound to: the tool, its arguments, and where it runs.
-fn digest(spec: &RunSpec, call: &ToolCall) -> String {
-    let arguments = match (call.arguments.text(), call.arguments.blob()) {
-        (Some(text), _) => text.to_string(),
-        (None, blob) => blob.map(|b| b.to_string()).unwrap_or_default(),
-    };
-    let bound = (&call.name, arguments, &spec.workspace);
-    let bytes = serde_json::to_vec(&bound).expect("strings serialize");
-    selvedge_ledger::BlobId::of(&bytes).to_string()
-}
-
 /// What is due for the calls of an answer.
 pub fn due(spec: &Arc<RunSpec>, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
     let mut effects = Vec::new();
     for call in pending.iter().filter(|p| !p.is_resolved()) {
         let changes = match &call.step {
-            Step::Use(world) => world.nature() == Nature::Changes,
-            Step::Approve => true,
+            Step::Use { world, .. } | Step::Judge(world) => world.nature() == Nature::Changes,
+            Step::Approve { .. } => true,
             Step::Ask | Step::Delegate | Step::Resolved(_) => false,
         };
         if changes && !effects.is_empty() {

@@ -15,7 +15,7 @@ use selvedge_runtime::{
     Act, ChildFinished, Due, EffectId, Ending, Finished, Machine, MessageTaken, QuestionAnswered,
     RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::{Sandbox, World};
+use selvedge_tool::{Policy, Sandbox, World};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -119,6 +119,10 @@ impl Stage {
             output_schema: None,
             approve: Approve::Auto,
             sandbox: Sandbox::off(),
+            policy: Policy {
+                role: selvedge_tool::Role::Supervisor,
+                ..Policy::default()
+            },
             budget_usd: None,
             workspace: ".".into(),
             team: [].into(),
@@ -267,6 +271,8 @@ impl Stage {
                         facts: Value::Null,
                         is_error: asked.goes_wrong,
                         interrupted: false,
+                        denied: None,
+                        asks: None,
                     };
                     self.results.insert(name, bytes);
                     self.record("ToolCallFinished", &finished(effect.id, outcome));
@@ -305,6 +311,7 @@ impl Stage {
                     self.results.insert(name, bytes);
                     self.record("ChildFinished", &child);
                 }
+                Act::Call(AgentCall::Judge(_)) => unreachable!("no tool here runs commands"),
                 Act::Wait(_) => unreachable!("agents set no timers"),
             }
         }

@@ -272,6 +272,7 @@ impl World {
             },
             output_schema: None,
             approve: Approve::Auto,
+            policy: Default::default(),
             budget_usd: Some(self.edge.usd.dollars()),
             workspace: ".".into(),
             sandbox: selvedge_tool::Sandbox::off(),

@@ -4,11 +4,12 @@
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `start`, `sandbox`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`, `sandbox`.
 
 mod crowd;
 mod figures;
 mod gate;
+mod policy;
 mod resume;
 mod rig;
 mod sandbox;
@@ -33,6 +34,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("resume") {
         resume::measure(&mut figures)?;
+    }
+    if wants("policy") {
+        policy::measure(&mut figures);
     }
     if wants("start") {
         start::measure(&mut figures)?;

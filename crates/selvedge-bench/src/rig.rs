@@ -9,7 +9,7 @@ use selvedge_agent::{
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
 use selvedge_model::{Catalogue, Gate, Providers, Request, Response, ScriptedModel, Slots};
 use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SystemChance, SystemClock};
-use selvedge_tool::{Sandbox, Toolbox};
+use selvedge_tool::{Policy, Sandbox, Toolbox};
 
 /// A directory on a real disk: beside the build, not in a memory file system.
 pub fn scratch() -> anyhow::Result<tempfile::TempDir> {
@@ -75,6 +75,8 @@ pub fn spec(workspace: &Path) -> anyhow::Result<RunSpec> {
         workspace: workspace.to_owned(),
         approve: Approve::Auto,
         sandbox: Sandbox::off(),
+        policy: Policy::default(),
+        is_trusted: true,
         budget_usd: None,
         output_schema: None,
         resolve: &|_| Ok("scripted/bench".into()),

@@ -51,6 +51,7 @@ async fn rounds(sandbox: Sandbox, command: &str) -> anyhow::Result<Vec<f64>> {
         output: Arc::new(|_| {}),
         timeout: Duration::from_secs(60),
         awaited: true,
+        policy: Arc::default(),
         sandbox: Arc::new(sandbox),
         results: Arc::new(NoResults),
     };

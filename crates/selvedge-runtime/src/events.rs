@@ -2,7 +2,7 @@
 //!
 //! The kinds of calls are not known here: a call of noun `ToolCall` is recorded
 //! as `ToolCallStarted`, `ToolCallFinished`, `ToolCallInterrupted` and
-//! `ToolCallInDoubt`.
+//! `ToolCallInDoubt`; of a brief one only the end is recorded.
 
 use selvedge_ledger::{Payload, Seq, StreamId, Time};
 use serde::de::IgnoredAny;

@@ -1,6 +1,6 @@
 //! Taking letters: what somebody outside said becomes events of the run.
 
-use selvedge_ledger::{Event, LedgerError, Payload, Seq, Sync};
+use selvedge_ledger::{Event, LedgerError, Seq, Sync};
 
 use crate::driver::DriveError;
 use crate::events::{
@@ -61,7 +61,22 @@ impl<C: Call> Run<'_, C> {
                 &MessageTaken { mode, text, letter },
                 Sync::Now,
             ),
-            Ok(Signal::Answer { effect, text }) => self.answer(effect, text, by, letter),
+            Ok(Signal::Answer {
+                effect,
+                text,
+                digest,
+            }) => match self.answered(effect, digest) {
+                Ok(effect) => {
+                    let answered = QuestionAnswered {
+                        effect,
+                        answer: text,
+                        by,
+                        letter,
+                    };
+                    self.record("QuestionAnswered", &answered, Sync::Now)
+                }
+                Err(why) => self.ignore(letter, why.into()),
+            },
             Ok(Signal::Pause { reason }) => {
                 let paused = RunPaused {
                     reason,
@@ -91,25 +106,26 @@ impl<C: Call> Run<'_, C> {
         }
     }
 
-    fn answer(
-        &mut self,
+    /// The open question that an answer is for. An approval is bound to what was
+    /// shown: an answer that names something else, or nothing, allows nothing.
+    fn answered(
+        &self,
         effect: Option<EffectId>,
-        answer: Payload,
-        by: String,
-        letter: Seq,
-    ) -> Result<(), DriveError> {
+        digest: Option<String>,
+    ) -> Result<EffectId, &'static str> {
+        let is_named = effect.is_some();
         let effect = effect.or_else(|| self.book.questions.keys().next().cloned());
-        match effect.filter(|e| self.book.questions.contains_key(e)) {
-            Some(effect) => {
-                let answered = QuestionAnswered {
-                    effect,
-                    answer,
-                    by,
-                    letter,
-                };
-                self.record("QuestionAnswered", &answered, Sync::Now)
+        let open = effect.and_then(|effect| {
+            let question = self.book.questions.get(&effect)?;
+            Some((effect, question))
+        });
+        let (effect, question) = open.ok_or("no such question is open")?;
+        match (&question.approval, digest) {
+            (Some(approval), Some(digest)) if approval.digest != digest => {
+                Err("it approves something else than what is asked")
             }
-            None => self.ignore(letter, "no such question is open".into()),
+            (Some(_), _) if !is_named => Err("an approval must name what it approves"),
+            _ => Ok(effect),
         }
     }
 

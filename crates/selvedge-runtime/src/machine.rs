@@ -82,6 +82,12 @@ pub struct Approval {
     pub act: Payload,
     /// Digest of the act: the answer is bound to it.
     pub digest: String,
+    /// What an answer that holds for longer is remembered by; empty if none can.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lasting: String,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
 }
 
 /// A child machine to run.
@@ -164,6 +170,12 @@ pub trait Call: Clone + Send + Sync + 'static {
 
     /// What repeating it would do.
     fn nature(&self) -> Nature;
+
+    /// Whether it is over at once, so that its end alone is worth recording. Only
+    /// for calls that look.
+    fn is_brief(&self) -> bool {
+        false
+    }
 }
 
 /// What a call does to the world, as far as resuming is concerned.

@@ -352,7 +352,9 @@ impl<'d, C: Call> Run<'d, C> {
         } else {
             Sync::Later
         };
-        self.record(format!("{}Started", call.noun()), &started, sync)?;
+        if !call.is_brief() {
+            self.record(format!("{}Started", call.noun()), &started, sync)?;
+        }
         let performer = self.driver.performer.clone();
         let effect = id.clone();
         Ok(Some(Box::pin(async move {

@@ -26,6 +26,10 @@ pub enum Signal {
         effect: Option<EffectId>,
         /// The answer.
         text: Payload,
+        /// Of an approval: the digest of what was shown. An answer to something
+        /// else is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
     },
     /// Holds the run for a reason.
     Pause {

@@ -291,6 +291,7 @@ fn answer(effect: &str) -> Signal {
     Signal::Answer {
         effect: Some(EffectId::new(effect)),
         text: Payload::new("yes"),
+        digest: None,
     }
 }
 

@@ -4,6 +4,8 @@
 //!
 //! - `tool`: what a tool is: a declaration, a preparation, an act and a probe
 //! - `toolbox`: the tools at hand, and the one path that every call takes
+//! - `policy`: when a call is carried out, asked about or refused
+//! - `judging`: a call judged where it would happen
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
 //! - `sandbox`: the fence around commands
@@ -18,12 +20,15 @@
 //! - Every call goes through [`Toolbox`]: nothing runs around it.
 //! - No file tool reads, writes, lists or searches outside of its [`Workspace`].
 //! - No process outlives the call that started it, nor Selvedge itself.
+//! - What is allowed is decided by [`judge`], a pure function of recorded data.
 //! - A failing tool answers; it does not raise an error.
 //! - This crate knows nothing of models or agents.
 
 mod builtin;
 mod cut;
 mod deadline;
+mod judging;
+mod policy;
 mod process;
 mod report;
 mod sandbox;
@@ -34,6 +39,11 @@ mod tool;
 mod toolbox;
 mod workspace;
 
+pub use policy::{
+    Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
+    Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Role, Rule, Rules, Site, Source,
+    Verdict, compact, glob, guard, judge, visible,
+};
 pub use sandbox::{
     Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
     try_sandbox,

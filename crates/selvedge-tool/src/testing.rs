@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::policy::Policy;
 use crate::{
     Checked, ResultStore, Sandbox, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
 };
@@ -38,6 +39,11 @@ impl World {
         std::fs::create_dir(&root).unwrap();
         let context = ToolContext {
             workspace: Arc::new(Workspace::open(&root).unwrap()),
+            policy: Arc::new(Policy {
+                crafts: vec![crate::policy::Craft::Architect],
+                fence: Some("on".into()),
+                ..Policy::default()
+            }),
             cancel: CancellationToken::new(),
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),

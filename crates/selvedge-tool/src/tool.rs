@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cut::TEXT_CHARS_MAX;
+use crate::policy::{Deed, Policy};
 use crate::sandbox::Sandbox;
 use crate::workspace::{PathError, Workspace};
 
@@ -59,6 +60,8 @@ impl World {
 pub struct ToolContext {
     /// The files it may touch.
     pub workspace: Arc<Workspace>,
+    /// What its agent may do.
+    pub policy: Arc<Policy>,
     /// Set when it must stop.
     pub cancel: CancellationToken,
     /// Takes output as it appears.
@@ -142,6 +145,11 @@ pub enum ToolProbe {
 pub trait Tool: Send + Sync {
     /// What it declares of itself.
     fn spec(&self) -> ToolSpec;
+
+    /// What this call really does, for a policy to judge. `input` fits the schema.
+    fn deed(&self, _input: &Value) -> Deed {
+        Deed::Other
+    }
 
     /// What must be on record before it begins; handed back to `probe`.
     ///

@@ -1,9 +1,9 @@
 //! The tools at hand, and the one path that every call takes.
 //!
-//! Find the tool, parse its arguments, check them against its schema; then prepare,
-//! run with a deadline, and cut the answer to size. Nothing runs around it, so what
-//! is decided here (limits now; policy, credentials and the sandbox as they come)
-//! is decided for every tool.
+//! Find the tool, parse its arguments, check them against its schema, judge what the
+//! call would do; then prepare, run with a deadline, and cut the answer to size.
+//! Nothing runs around it, so what is decided here (policy and limits now; credentials
+//! and the sandbox as they come) is decided for every tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,10 @@ use serde_json::Value;
 use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
+use crate::judging::Case;
+use crate::policy::{Deed, Policy, Verdict};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
+use crate::workspace::Workspace;
 
 // More complaints than this do not help to correct a call.
 const SCHEMA_ERRORS_MAX: usize = 5;
@@ -110,6 +113,30 @@ impl Toolbox {
             entry: Arc::clone(entry),
             input,
         })
+    }
+
+    /// What the policy says of the call. What it allows, or a person does, may be
+    /// prepared and run.
+    pub async fn judge(
+        &self,
+        workspace: &Arc<Workspace>,
+        policy: &Arc<Policy>,
+        call: &Checked,
+    ) -> Verdict {
+        let case = Case {
+            workspace: Arc::clone(workspace),
+            policy: Arc::clone(policy),
+            spec: call.entry.spec.clone(),
+            deed: call.entry.tool.deed(&call.input),
+            input: call.input.clone(),
+        };
+        match case.deed {
+            Deed::Files { .. } | Deed::Command { .. } => {
+                builtin::blocking(move || case.judge()).await
+            }
+            // No file is looked at.
+            Deed::Git { .. } | Deed::Other => case.judge(),
+        }
     }
 
     /// What must be on record before the act; an error means that it is not begun.

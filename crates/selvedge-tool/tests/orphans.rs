@@ -30,6 +30,7 @@ async fn stand_in() {
         return;
     };
     let context = ToolContext {
+        policy: Default::default(),
         workspace: Arc::new(Workspace::open(Path::new(&workspace)).unwrap()),
         cancel: CancellationToken::new(),
         output: Arc::new(|_| {}),

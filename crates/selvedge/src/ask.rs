@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use selvedge_ledger::{Ledger, LedgerError};
 use selvedge_runtime::Question;
+use selvedge_tool::compact;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -74,11 +75,14 @@ async fn show(ledger: &dyn Ledger, question: &Question) -> Result<String, Ledger
         return Ok(text);
     };
     let act = ledger.text(&approval.act).await?;
-    let who = question.text.split(" wants ").next().unwrap_or("an agent");
+    // The words before the act, which is shown in full below.
+    let who = question.text.split(": ").next().unwrap_or("an agent acts");
     Ok(format!(
-        "\n{} wants to run:\n{}\nallow it? yes, no, or why not",
+        "\n{}:\n{}\n  because: {}\nallow it? yes (this once), session or project (exactly this, \
+         from now on), no, or why not",
         escape(who),
-        indented(&escape(&describe_act(&act)), "  ")
+        indented(&compact(&describe_act(&act)), "  "),
+        escape(&approval.because)
     ))
 }
 
@@ -148,6 +152,8 @@ mod tests {
         question.approval = Some(selvedge_runtime::Approval {
             act: "{}".into(),
             digest: String::new(),
+            lasting: String::new(),
+            because: String::new(),
         });
         assert_eq!(chosen(&question, "1"), "1");
     }

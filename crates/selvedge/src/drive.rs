@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::{AGENT, RunSpec, salvage_note};
-use selvedge_ledger::{LedgerError, Payload, StreamId, Tail, Topic};
+use selvedge_ledger::{LedgerError, StreamId, Tail, Topic};
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
 use selvedge_tool::Toolbox;
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,7 @@ use crate::sessions::{self, OpenQuestion};
 use crate::story::Story;
 use crate::text::{duration, escape, indented, one_line, plural};
 use crate::wiring::{self, Models, Store};
-use crate::{lines, out};
+use crate::{heads, lines, out};
 
 /// How a session is driven.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,6 +114,13 @@ pub async fn session(
         // What its commands left there was temporary; what cannot be removed stays.
         let _ = std::fs::remove_dir_all(store.paths.temp(session));
     }
+    // A witness is worth having; that there is none harms no work. Before the end
+    // the last events may not be on disk yet, and it would testify too much.
+    if matches!(rest, Rest::Ended(_))
+        && let Err(error) = heads::sign(store, session).await
+    {
+        out::warn(&error.in_a_line());
+    }
     let report = Report {
         session,
         story: &story,
@@ -140,11 +147,7 @@ async fn ask(store: &Store, session: &StreamId, desk: &mut Desk) -> Result<bool>
     let Some(text) = answered else {
         return Ok(false);
     };
-    let answer = Signal::Answer {
-        effect: Some(open.effect),
-        text: Payload::new(text),
-    };
-    sessions::send(store, &open.stream, &answer).await?;
+    sessions::answer(store, session, &open, &text).await?;
     Ok(true)
 }
 
@@ -343,14 +346,27 @@ impl Report<'_> {
 
 /// The question, and the command that answers it.
 pub fn describe_question(session: &StreamId, open: &OpenQuestion) -> String {
-    let example = match open.question.options.first() {
-        Some(option) => one_line(option, 60),
-        None => "…".to_owned(),
-    };
-    format!(
-        "  question: {}\n  answer: selvedge answer {session} \"{example}\"",
+    let options: Vec<String> = open
+        .question
+        .options
+        .iter()
+        .map(|o| one_line(o, 60))
+        .collect();
+    let example = options.first().map_or("…", String::as_str);
+    let mut text = format!(
+        "  question: {}",
         indented(&escape(&open.question.text), "    ").trim_start()
-    )
+    );
+    if let Some(approval) = &open.question.approval {
+        text.push_str(&format!("\n  because: {}", escape(&approval.because)));
+    }
+    text.push_str(&format!(
+        "\n  answer: selvedge answer {session} \"{example}\""
+    ));
+    if open.question.approval.is_some() {
+        text.push_str(&format!(" (or {})", options[1..].join(", ")));
+    }
+    text
 }
 
 fn next(commands: &[(&str, &String)]) {

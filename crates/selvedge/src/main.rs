@@ -9,10 +9,12 @@
 //! - `ask`, `interrupt`: questions at the terminal, and being told to stop
 //! - `sessions`: finding sessions, and what can be said of them
 //! - `config`: what is set, and by whom
+//! - `audit`, `heads`: every act in the order of its time, and signed witnesses of it
+//! - `trust`: which folders the user vouches for
 //! - `keys`, `prompt`: the keys of providers, and asking for one unseen
 //! - `paths`, `env`: where things are kept, and the variables that say so
 //! - `error`: what happened, why, what to do next; and the exit codes
-//! - `lines`, `out`, `text`: data for programs and words for people
+//! - `lines`, `out`, `text`, `when`: data for programs and words for people
 //!
 //! # Invariants
 //!
@@ -21,12 +23,14 @@
 //! - Nothing heavy happens before the arguments are parsed.
 
 mod ask;
+mod audit;
 mod commands;
 mod config;
 mod countdown;
 mod drive;
 mod env;
 mod error;
+mod heads;
 mod interrupt;
 mod keys;
 mod lines;
@@ -38,6 +42,8 @@ mod script;
 mod sessions;
 mod story;
 mod text;
+mod trust;
+mod when;
 mod wiring;
 
 use std::process::ExitCode;

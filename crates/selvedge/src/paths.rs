@@ -54,6 +54,26 @@ impl Paths {
         self.session(session).join("script.yaml")
     }
 
+    /// What was approved for projects. No tool can write there.
+    pub fn approvals(&self) -> PathBuf {
+        self.data.join("approvals")
+    }
+
+    /// The folders that the user vouches for.
+    pub fn trusted(&self) -> PathBuf {
+        self.data.join("trusted.json")
+    }
+
+    /// The signed heads of sessions, and the key that signs them.
+    pub fn heads(&self) -> PathBuf {
+        self.data.join("heads.jsonl")
+    }
+
+    /// The key that heads are signed with.
+    pub fn signing_key(&self) -> PathBuf {
+        self.data.join("signing.key")
+    }
+
     /// Answers that are given again to the very same request.
     pub fn cache(&self) -> PathBuf {
         self.data.join("cache")

@@ -209,7 +209,13 @@ impl State {
                 self.yellow("in doubt:"),
                 show_tool(tool)
             )),
+            What::Denied { tool, why } => {
+                self.end(beat);
+                let denied = self.red("denied:");
+                self.line(&format!("  {denied} {} because {}", show_tool(tool), escape(why)));
+            }
             What::Asked { question } => {
+                self.end(beat);
                 if !self.is_asking {
                     let who = match question.approval {
                         Some(_) => String::new(),

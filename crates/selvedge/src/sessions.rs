@@ -1,7 +1,9 @@
 //! Finding sessions, and what can be said of them.
 
-use selvedge_agent::RunSpec;
-use selvedge_ledger::{Ledger, LedgerError, Receipt, Seq, StreamFilter, StreamId, StreamInfo};
+use selvedge_agent::{Answer, RunSpec, Scope};
+use selvedge_ledger::{
+    Ledger, LedgerError, Payload, Receipt, Seq, StreamFilter, StreamId, StreamInfo,
+};
 use selvedge_runtime::{
     Book, EffectId, Question, RunStarted, SessionState, Signal, Status, session_state,
 };
@@ -28,6 +30,40 @@ pub struct OpenQuestion {
     pub effect: EffectId,
     /// What is asked.
     pub question: Question,
+}
+
+/// Answers a question. An approval is bound to what was asked; an answer that holds
+/// for more than once, or a no, is given to everybody who asks for the same.
+pub async fn answer(
+    store: &Store,
+    session: &StreamId,
+    asked: &OpenQuestion,
+    text: &str,
+) -> Result<()> {
+    let mut meant = vec![(asked.stream.clone(), asked.effect.clone())];
+    let approval = asked.question.approval.as_ref();
+    let is_once = Answer::read(text) == Answer::Yes(Scope::Once);
+    if let Some(approval) = approval.filter(|a| !is_once && !a.lasting.is_empty()) {
+        let open = open_questions(&*store.ledger, session).await?;
+        let same = open.into_iter().filter(|other| {
+            let asks = other.question.approval.as_ref();
+            asks.is_some_and(|asks| {
+                asks.lasting == approval.lasting && asks.digest == approval.digest
+            })
+        });
+        meant.extend(same.map(|other| (other.stream, other.effect)));
+        meant.sort();
+        meant.dedup();
+    }
+    for (stream, effect) in meant {
+        let signal = Signal::Answer {
+            effect: Some(effect),
+            text: Payload::new(text),
+            digest: approval.map(|approval| approval.digest.clone()),
+        };
+        send(store, &stream, &signal).await?;
+    }
+    Ok(())
 }
 
 /// What the driver knows of every stream of a session, inboxes left out.

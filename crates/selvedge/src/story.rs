@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use selvedge_agent::{Approve, ModelOutcome, RunSpec, Spending, ToolOutcome};
+use selvedge_agent::{Answer, ModelOutcome, RunSpec, Spending, ToolOutcome};
 use selvedge_ledger::{Event, Ledger, LedgerError, StreamId, Time};
 use selvedge_model::Part;
 use selvedge_runtime::{
@@ -14,7 +14,7 @@ use selvedge_runtime::{
     Question, QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed,
     RunStarted, Started, Unfinished,
 };
-use selvedge_tool::World;
+use selvedge_tool::{Decision, Finding, Verdict};
 use serde_json::Value;
 
 /// Something worth telling.
@@ -85,6 +85,13 @@ pub enum What {
     InDoubt {
         /// Which, and on what.
         tool: Tool,
+    },
+    /// Something was refused by a rule.
+    Denied {
+        /// Which tool, and on what.
+        tool: Tool,
+        /// Why, and by which rule.
+        why: String,
     },
     /// A human is asked.
     Asked {
@@ -180,8 +187,6 @@ pub struct Story {
 #[derive(Default)]
 struct Agent {
     name: String,
-    approve: Approve,
-    worlds: HashMap<String, World>,
     tools: HashMap<EffectId, (Tool, Time)>,
     approvals: HashMap<EffectId, Option<Approval>>,
 }
@@ -214,8 +219,6 @@ impl Story {
             "RunStarted" => {
                 let spec = event.decode::<RunStarted<RunSpec>>()?.spec;
                 agent.name = spec.agent;
-                agent.approve = spec.approve;
-                agent.worlds = spec.tools.into_iter().collect();
                 What::Began {
                     model: spec.model,
                     request: ledger.text(&spec.request).await?,
@@ -242,7 +245,6 @@ impl Story {
                                     let effect = EffectId::new(format!("t{turn}.{calls}"));
                                     calls += 1;
                                     let arguments = ledger.text(&call.arguments).await?;
-                                    self.is_denied |= agent.denies(&call.name);
                                     let tool = Tool::new(&call.name, &arguments);
                                     agent.tools.insert(effect, (tool, event.time));
                                 }
@@ -284,6 +286,14 @@ impl Story {
             "ToolCallFinished" => {
                 let finished: Finished<ToolOutcome> = event.decode()?;
                 let (tool, since) = agent.tool(&finished.effect, event.time);
+                if finished.outcome.asks.is_some() {
+                    return Ok(None);
+                }
+                if let Some(finding) = &finished.outcome.denied {
+                    self.is_denied = true;
+                    let why = denial(finding);
+                    return Ok(Some(What::Denied { tool, why }));
+                }
                 What::Used {
                     tool,
                     text: ledger.text(&finished.outcome.text).await?,
@@ -291,6 +301,19 @@ impl Story {
                     is_probed: finished.probed,
                     millis: u64::try_from(event.time.millis_since(since)).unwrap_or(0),
                 }
+            }
+            "JudgementFinished" => {
+                let Finished {
+                    effect, outcome, ..
+                } = event.decode::<Finished<Verdict>>()?;
+                if outcome.decision() != Decision::Deny {
+                    return Ok(None);
+                }
+                self.is_denied = true;
+                let call = EffectId::new(effect.as_str().trim_end_matches('!'));
+                let (tool, _) = agent.tool(&call, event.time);
+                let why = denial(&outcome.finding);
+                What::Denied { tool, why }
             }
             "ToolCallInDoubt" => {
                 let effect = event.decode::<Unfinished>()?.effect;
@@ -306,7 +329,7 @@ impl Story {
                 let answered: QuestionAnswered = event.decode()?;
                 let text = ledger.text(&answered.answer).await?;
                 let approval = agent.approvals.remove(&answered.effect).flatten();
-                let allows = approval.map(|_| is_yes(&text));
+                let allows = approval.map(|_| matches!(Answer::read(&text), Answer::Yes(_)));
                 self.is_denied |= allows == Some(false);
                 What::Answered { text, allows }
             }
@@ -360,10 +383,6 @@ impl Story {
 }
 
 impl Agent {
-    fn denies(&self, tool: &str) -> bool {
-        self.approve == Approve::Never && self.worlds.get(tool) == Some(&World::Runs)
-    }
-
     fn tool(&self, effect: &EffectId, now: Time) -> (Tool, Time) {
         let known = self.tools.get(effect).cloned();
         known.unwrap_or_else(|| (Tool::default(), now))
@@ -386,15 +405,7 @@ impl Tool {
     }
 }
 
-/// Whether an answer to an approval allows it, as the agent reads it.
-fn is_yes(text: &str) -> bool {
-    let word = text
-        .trim()
-        .split([' ', ',', ':'])
-        .next()
-        .unwrap_or_default();
-    matches!(
-        word.to_ascii_lowercase().as_str(),
-        "y" | "yes" | "allow" | "ok"
-    )
+/// Why something was refused, and by which rule.
+fn denial(finding: &Finding) -> String {
+    format!("{} ({})", finding.reason, finding.rule)
 }

@@ -7,19 +7,7 @@ use selvedge_ledger::Time;
 /// The text with control characters made visible. A model's words and a
 /// command's output must not be able to steer the terminal that shows them.
 pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => safe.push(c),
-            // Marks that reorder what is read are as dangerous as escapes.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
-            }
-            c if c.is_control() => safe.extend(c.escape_default()),
-            c => safe.push(c),
-        }
-    }
-    safe
+    selvedge_tool::visible(text)
 }
 
 /// One line of at most `chars_max` characters.

@@ -15,7 +15,7 @@ use selvedge_model::{
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
-use selvedge_tool::Toolbox;
+use selvedge_tool::{Grants, Toolbox};
 
 use crate::config::{Config, Settings};
 use crate::env;
@@ -267,7 +267,8 @@ pub fn driver(
         Arc::new(gate),
         toolbox,
     )
-    .with_ceilings(ceilings);
+    .with_ceilings(ceilings)
+    .with_grants(Grants::at(store.paths.approvals()));
     Driver {
         ledger: store.ledger.clone(),
         clock: store.clock.clone(),

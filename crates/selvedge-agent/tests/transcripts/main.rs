@@ -1,6 +1,7 @@
 //! Stories: what the model says and what befalls the process, against the
 //! events that must be on record.
 
+mod approvals;
 mod asking;
 mod story;
 
@@ -103,6 +104,7 @@ fn a_command_under_way_at_a_crash_is_in_doubt_and_not_repeated() {
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallFinished m0
+            JudgementFinished t0.0! allow (mode: auto)
             ToolCallStarted t0.0 run_command attempt=1
             ToolCallInDoubt t0.0
             ModelCallStarted m1 attempt=1 messages=3
@@ -254,7 +256,7 @@ fn a_command_waits_for_approval_and_runs_after_yes() {
         story(
             "
             - calls:
-                - run_command: {command: echo hi}
+                - run_command: {command: sh -c 'echo hi'}
             - text: done
             ",
         )
@@ -264,7 +266,8 @@ fn a_command_waits_for_approval_and_runs_after_yes() {
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallFinished m0
-            QuestionAsked t0.0? engineer wants to run: echo hi
+            JudgementFinished t0.0! ask (built_in: sh -c)
+            QuestionAsked t0.0? engineer wants to run: sh -c 'echo hi'
             QuestionAnswered t0.0? yes
             ToolCallStarted t0.0 run_command attempt=1
             ToolCallFinished t0.0 hi
@@ -281,7 +284,7 @@ fn a_command_that_was_refused_does_not_run() {
         story(
             "
             - calls:
-                - run_command: {command: touch made}
+                - run_command: {command: sh -c 'touch made'}
             - calls:
                 - list_files: {}
             - text: fine
@@ -293,7 +296,8 @@ fn a_command_that_was_refused_does_not_run() {
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallFinished m0
-            QuestionAsked t0.0? engineer wants to run: touch made
+            JudgementFinished t0.0! ask (built_in: sh -c)
+            QuestionAsked t0.0? engineer wants to run: sh -c 'touch made'
             QuestionAnswered t0.0? no, use make
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
@@ -312,7 +316,7 @@ fn commands_can_be_forbidden_altogether() {
         story(
             "
             - calls:
-                - run_command: {command: touch made}
+                - run_command: {command: sh -c 'touch made'}
             - text: fine
             ",
         )
@@ -321,6 +325,7 @@ fn commands_can_be_forbidden_altogether() {
             RunStarted do it
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallFinished m0
+            JudgementFinished t0.0! deny (mode: never)
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
             RunFinished done fine

@@ -17,7 +17,7 @@ use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
-use selvedge_tool::{Sandbox, Toolbox};
+use selvedge_tool::{Policy, Sandbox, Toolbox};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -38,8 +38,12 @@ pub enum Beat {
     Crash(Dies),
     /// A human answers the open question.
     Answer(&'static str),
+    /// A yes to this question, if any, for what has this digest.
+    Forged(Option<&'static str>, Option<&'static str>),
     /// Somebody says something while the run rests.
     Say(SteerMode, &'static str),
+    /// Somebody edits a file of the workspace while the run rests.
+    Edit(&'static str, &'static str),
     /// Somebody cancels while the run rests.
     Cancel,
     /// Somebody allows more money and lets it go on.
@@ -52,6 +56,7 @@ pub struct Story {
     files: Vec<(&'static str, &'static str)>,
     beats: Vec<Beat>,
     approve: Approve,
+    policy: Policy,
     budget_usd: Option<f64>,
     schema: Option<Value>,
     limits: Option<Limits>,
@@ -69,6 +74,7 @@ pub fn story(engineer: &str) -> Story {
         files: Vec::new(),
         beats: Vec::new(),
         approve: Approve::Auto,
+        policy: Policy::default(),
         budget_usd: None,
         schema: None,
         limits: None,
@@ -102,6 +108,11 @@ impl Story {
 
     pub fn approve(mut self, approve: Approve) -> Self {
         self.approve = approve;
+        self
+    }
+
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -246,10 +257,19 @@ impl Stage {
                     Signal::Answer {
                         effect: Some(effect),
                         text: Payload::new(text),
+                        digest: None,
                     },
                 ),
                 other => panic!("nothing is asked: {other:?}"),
             },
+            Beat::Forged(effect, digest) => (
+                session(),
+                Signal::Answer {
+                    effect: effect.map(selvedge_runtime::EffectId::new),
+                    text: Payload::new("yes"),
+                    digest: digest.map(str::to_owned),
+                },
+            ),
             Beat::Say(mode, text) => (
                 session(),
                 Signal::Steer {
@@ -257,6 +277,10 @@ impl Stage {
                     text: Payload::new(text),
                 },
             ),
+            Beat::Edit(path, text) => {
+                std::fs::write(self.work().join(path), text).unwrap();
+                return;
+            }
             Beat::Cancel => (
                 session(),
                 Signal::Cancel {
@@ -301,6 +325,8 @@ impl Stage {
             workspace: self.work(),
             approve: self.story.approve,
             sandbox: Sandbox::off(),
+            policy: self.story.policy.clone(),
+            is_trusted: true,
             budget_usd: self.story.budget_usd,
             output_schema: self.story.schema.clone(),
             resolve: &|_| Ok("scripted/story".into()),
@@ -429,6 +455,13 @@ impl Stage {
                     text(&outcome["text"])
                 )
             }
+            "JudgementFinished" => format!(
+                "{} {} ({}: {})",
+                text(&data["effect"]),
+                text(&data["outcome"]["decision"]),
+                text(&data["outcome"]["rule"]["source"]),
+                text(&data["outcome"]["rule"]["says"])
+            ),
             "QuestionAsked" => format!(
                 "{} {}",
                 text(&data["effect"]),
@@ -452,6 +485,7 @@ impl Stage {
                     .map(|d| format!(" {d}"))
                     .unwrap_or_default()
             ),
+            "LetterIgnored" => text(&data["why"]),
             "RunPaused" => text(&data["reason"]),
             "RunResumed" => text(&data["reason"]),
             "RunCancelled" => text(&data["reason"]),

@@ -12,7 +12,7 @@ use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
     Signal, SteerMode, session_state,
 };
-use selvedge_tool::{Sandbox, Toolbox, World};
+use selvedge_tool::{Policy, Role, Sandbox, Toolbox, World};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -429,6 +429,7 @@ impl<'a> Universe<'a> {
                     let answer = Signal::Answer {
                         effect: Some(effect),
                         text,
+                        digest: None,
                     };
                     let first = answer
                         .send(ledger, clock, &stream, "human", id.clone())
@@ -492,6 +493,7 @@ impl<'a> Universe<'a> {
                     _ => Signal::Answer {
                         effect: None,
                         text: Payload::new("42"),
+                        digest: None,
                     },
                 };
                 let id = format!("visit-{}-{n}", self.lives);
@@ -596,6 +598,10 @@ impl<'a> Universe<'a> {
             output_schema: None,
             approve: Approve::Ask,
             sandbox: Sandbox::off(),
+            policy: Policy {
+                role: Role::Supervisor,
+                ..Policy::default()
+            },
             budget_usd: None,
             workspace: PathBuf::from("."),
             team: BTreeMap::new(),

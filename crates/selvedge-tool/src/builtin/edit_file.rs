@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::blocking;
 use super::change::{self, Change, Planned};
 use super::replace::replace;
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use crate::workspace::Workspace;
@@ -42,6 +43,10 @@ impl Tool for EditFile {
             schema: schema::of::<Arguments>(),
             world: World::Writes,
         }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        Deed::path(input)
     }
 
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {

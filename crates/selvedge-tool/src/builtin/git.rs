@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::process::{self, Limits, Patience, Process};
 use crate::tool::{ToolContext, ToolOutput};
+use crate::workspace::{PathError, refuse_git};
 
 /// Git, at the root of a workspace.
 pub(super) struct Git<'a> {
@@ -25,7 +26,7 @@ pub(super) struct Commit {
 }
 
 // Whatever a repository could make git run, and what would ask or wait.
-const HARDENED: [&str; 16] = [
+const HARDENED: [&str; 18] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -36,6 +37,9 @@ const HARDENED: [&str; 16] = [
     "commit.template=",
     "log.showSignature=false",
     "diff.external=",
+    // A submodule has a configuration of its own: nothing in it is looked at.
+    "diff.ignoreSubmodules=dirty",
+    "core.alternateRefsCommand=",
     "credential.helper=",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -45,7 +49,7 @@ const HARDENED: [&str; 16] = [
 ];
 
 impl<'a> Git<'a> {
-    /// Finds the repository of the workspace.
+    /// The repository of the workspace, to look at.
     pub(super) async fn open(context: &'a ToolContext) -> Result<Self, ToolOutput> {
         let program = process::find("git", context.workspace.root())
             .ok_or_else(|| ToolOutput::error("git is not installed on this machine"))?;
@@ -58,11 +62,37 @@ impl<'a> Git<'a> {
             program,
             options,
         };
-        git.must("find the repository", words(&["rev-parse", "--git-dir"]))
-            .await?;
+        let query = words(&["rev-parse", "--show-toplevel"]);
+        let top = git.must("find the repository", query).await?;
+        if Some(Path::new(top.trim_end())) != top_of(context.workspace.root()) {
+            return Err(ToolOutput::error(
+                "the repository says that its files are elsewhere (`core.worktree`); nothing was \
+                 done: tell the user",
+            ));
+        }
         git.without_filters().await?;
+        Ok(git)
+    }
+
+    /// The same, to commit to.
+    pub(super) async fn open_to_commit(context: &'a ToolContext) -> Result<Self, ToolOutput> {
+        let mut git = Self::open(context).await?;
         git.with_identity().await?;
         Ok(git)
+    }
+
+    /// Looks, and answers with what git prints, or that it is `nothing`.
+    pub(super) async fn look(
+        context: &'a ToolContext,
+        arguments: Vec<OsString>,
+        nothing: &str,
+    ) -> Result<ToolOutput, ToolOutput> {
+        let git = Self::open(context).await?;
+        let text = git.must("look", arguments).await?;
+        Ok(ToolOutput::ok(match text.trim().is_empty() {
+            true => format!("[{nothing}]"),
+            false => text,
+        }))
     }
 
     /// Switches off the filters that the repository itself defines. Those of the user,
@@ -71,14 +101,18 @@ impl<'a> Git<'a> {
         let pattern = r"^filter\..*\.(clean|smudge|process|required)$";
         let query = [
             "config",
-            "--local",
+            "--show-scope",
             "--includes",
             "--name-only",
             "--null",
             "--get-regexp",
         ];
         let (_, names) = self.ask(words(&[&query[..], &[pattern]].concat())).await?;
-        for name in names.split('\0').filter(|name| !name.is_empty()) {
+        let mut fields = names.split('\0');
+        while let (Some(scope), Some(name)) = (fields.next(), fields.next()) {
+            if matches!(scope, "global" | "system" | "command") {
+                continue;
+            }
             // The name is the repository's: one that is not a plain word could be read
             // as a name and a value.
             if name.contains(['=', '\n']) {
@@ -201,6 +235,37 @@ impl<'a> Git<'a> {
     }
 }
 
-fn words(words: &[&str]) -> Vec<OsString> {
+/// The nearest folder, from `root` upwards, that has a `.git` in it.
+fn top_of(root: &Path) -> Option<&Path> {
+    root.ancestors().find(|folder| folder.join(".git").exists())
+}
+
+pub(super) fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
+}
+
+/// A path for git, from the workspace root. It may be a symlink, which is then what is
+/// meant, but no symlink may lead to it.
+pub(super) fn path(context: &ToolContext, path: &str) -> Result<PathBuf, PathError> {
+    let relative = context.workspace.relative(path)?;
+    if relative.components().any(|part| part.as_os_str() == "..") {
+        return Err(PathError::Malformed {
+            path: path.into(),
+            reason: "`..` is not used with git",
+        });
+    }
+    refuse_git(path, &relative)?;
+    Ok(relative)
+}
+
+/// A name of a commit, which must not be taken for an option.
+pub(super) fn revision(text: &str) -> Result<OsString, ToolOutput> {
+    let is_odd = |c: char| c.is_control() || c == ' ';
+    match text.is_empty() || text.starts_with('-') || text.contains(is_odd) {
+        true => Err(ToolOutput::error(format!(
+            "`{}` is not a name of a commit, such as `HEAD~1`",
+            text.escape_debug()
+        ))),
+        false => Ok(text.into()),
+    }
 }

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::git::{Commit, Git};
+use super::git::{Commit, Git, path as plain};
+use crate::policy::{Deed, Operation};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
-use crate::workspace::{PathError, refuse_git};
 
 pub(super) struct GitCommit;
 
@@ -48,6 +48,12 @@ impl Tool for GitCommit {
         }
     }
 
+    fn deed(&self, _: &Value) -> Deed {
+        Deed::Git {
+            operation: Operation::Commit,
+        }
+    }
+
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {
         let Arguments { message, paths } = schema::arguments(input)?;
         if message.trim().is_empty() {
@@ -58,7 +64,7 @@ impl Tool for GitCommit {
         for path in &paths {
             plain(context, path)?;
         }
-        let git = Git::open(context).await?;
+        let git = Git::open_to_commit(context).await?;
         let head = git.head().await?.map(|commit| commit.id);
         Ok(json!(Evidence { head, message }))
     }
@@ -73,7 +79,7 @@ impl Tool for GitCommit {
         let Ok(before) = Evidence::deserialize(evidence) else {
             return ToolProbe::Unknown;
         };
-        let Ok(git) = Git::open(context).await else {
+        let Ok(git) = Git::open_to_commit(context).await else {
             return ToolProbe::Unknown;
         };
         match git.head().await {
@@ -93,7 +99,7 @@ async fn commit(
         .iter()
         .map(|path| plain(context, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let git = Git::open(context).await?;
+    let git = Git::open_to_commit(context).await?;
     if let Ok(before) = Evidence::deserialize(evidence)
         && before.head != git.head().await?.map(|commit| commit.id)
     {
@@ -153,20 +159,6 @@ fn confirm(commit: &Commit) -> ToolOutput {
     let subject = commit.message.lines().next().unwrap_or("");
     ToolOutput::ok(format!("committed `{}`: {subject}", &commit.id[..12]))
         .with_facts(json!({ "commit": commit.id, "parents": commit.parents }))
-}
-
-/// A path for git, from the workspace root. It may be a symlink, which is then what is
-/// committed, but no symlink may lead to it.
-fn plain(context: &ToolContext, path: &str) -> Result<std::path::PathBuf, PathError> {
-    let relative = context.workspace.relative(path)?;
-    if relative.components().any(|part| part.as_os_str() == "..") {
-        return Err(PathError::Malformed {
-            path: path.into(),
-            reason: "`..` is not used in a commit",
-        });
-    }
-    refuse_git(path, &relative)?;
-    Ok(relative)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::blocking;
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::{PathError, Walk, Workspace};
@@ -42,6 +43,10 @@ impl Tool for ListFiles {
             schema: schema::of::<Arguments>(),
             world: World::Reads,
         }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        Deed::path(input)
     }
 
     async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {

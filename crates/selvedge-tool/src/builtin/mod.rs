@@ -5,7 +5,17 @@ mod change;
 mod edit_file;
 mod finish;
 mod git;
+mod git_blame;
+mod git_branch;
+mod git_branches;
 mod git_commit;
+mod git_diff;
+mod git_log;
+mod git_show;
+mod git_status;
+#[cfg(test)]
+mod git_tests;
+mod git_worktree;
 mod list_files;
 mod multi_edit;
 mod read_file;
@@ -26,7 +36,15 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(ask_user::AskUser),
         Arc::new(edit_file::EditFile),
         Arc::new(finish::Finish),
+        Arc::new(git_blame::GitBlame),
+        Arc::new(git_branch::GitBranch),
+        Arc::new(git_branches::GitBranches),
         Arc::new(git_commit::GitCommit),
+        Arc::new(git_diff::GitDiff),
+        Arc::new(git_log::GitLog),
+        Arc::new(git_show::GitShow),
+        Arc::new(git_status::GitStatus),
+        Arc::new(git_worktree::GitWorktree),
         Arc::new(list_files::ListFiles),
         Arc::new(multi_edit::MultiEdit),
         Arc::new(read_file::ReadFile),
@@ -42,7 +60,7 @@ const BLOCKING_MAX: usize = 4;
 static BLOCKING: Semaphore = Semaphore::const_new(BLOCKING_MAX);
 
 /// Does file work where it may block. The runtime's own threads stay free.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let _place = BLOCKING.acquire().await.expect("it is never closed");
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,

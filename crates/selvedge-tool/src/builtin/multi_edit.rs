@@ -12,6 +12,7 @@ use super::blocking;
 use super::change::{self, Change, Planned};
 use super::edit_file::text_of;
 use super::replace::replace;
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 
@@ -54,6 +55,14 @@ impl Tool for MultiEdit {
                     .into(),
             schema: schema::of::<Arguments>(),
             world: World::Writes,
+        }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        let edits = input["edits"].as_array().into_iter().flatten();
+        let paths = edits.filter_map(|edit| Some(edit["path"].as_str()?.to_owned()));
+        Deed::Files {
+            paths: paths.collect(),
         }
     }
 

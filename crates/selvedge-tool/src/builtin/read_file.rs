@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::blocking;
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::PathError;
@@ -53,6 +54,10 @@ impl Tool for ReadFile {
             schema: schema::of::<Arguments>(),
             world: World::Reads,
         }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        Deed::path(input)
     }
 
     async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {

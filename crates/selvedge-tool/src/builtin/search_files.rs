@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::blocking;
 use super::list_files::filter;
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::{Walk, Workspace};
@@ -53,6 +54,10 @@ impl Tool for SearchFiles {
             schema: schema::of::<Arguments>(),
             world: World::Reads,
         }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        Deed::path(input)
     }
 
     async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {

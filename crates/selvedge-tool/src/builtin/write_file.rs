@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::blocking;
 use super::change::{self, Change, Planned};
+use crate::policy::Deed;
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 
@@ -38,6 +39,10 @@ impl Tool for WriteFile {
             schema: schema::of::<Arguments>(),
             world: World::Writes,
         }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        Deed::path(input)
     }
 
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {

@@ -102,6 +102,17 @@ impl Sandbox {
         self.mode == Mode::On
     }
 
+    /// What stands for it where an approval is bound to it. Its temporary folder is
+    /// another in each session, and does not count.
+    pub(crate) fn digest(&self) -> String {
+        let lasting = Self {
+            temp: None,
+            ..self.clone()
+        };
+        let bytes = serde_json::to_vec(&lasting).expect("a sandbox is plain data");
+        blake3::hash(&bytes).to_hex().to_string()
+    }
+
     /// This, and nothing that `parent` does not have: what a child gets.
     pub fn within(&self, parent: &Self) -> Self {
         if !parent.is_on() {

@@ -275,6 +275,7 @@ async fn stand_in() {
         output: Arc::new(|_| {}),
         timeout: Duration::from_secs(120),
         awaited: true,
+        policy: Arc::default(),
         sandbox: Arc::new(task.sandbox),
         results: Arc::new(NoResults),
     };

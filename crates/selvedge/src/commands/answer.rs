@@ -1,8 +1,8 @@
 //! `answer`: answers a question that a session asks.
 
 use clap::Args;
-use selvedge_ledger::{Payload, StreamId};
-use selvedge_runtime::{EffectId, SessionState, Signal, session_state};
+use selvedge_ledger::StreamId;
+use selvedge_runtime::{SessionState, session_state};
 
 use super::resume;
 use crate::drive::{self, Options};
@@ -45,12 +45,8 @@ impl Answer {
             None => the_one_that_waits(&store).await?,
         };
         let open = self.open_question(&store, &session).await?;
-        let answer = Signal::Answer {
-            effect: Some(open.effect),
-            text: Payload::new(text.as_str()),
-        };
         let state = session_state(&*store.ledger, &*store.clock, &session).await?;
-        sessions::send(&store, &open.stream, &answer).await?;
+        sessions::answer(&store, &session, &open, text).await?;
         if let SessionState::Active { pid } = state {
             out::say(&format!("answered; process {pid} goes on with {session}"));
             return Ok(Exit::Done);
@@ -70,10 +66,11 @@ impl Answer {
     async fn open_question(&self, store: &Store, session: &StreamId) -> Result<OpenQuestion> {
         let mut open = sessions::open_questions(&*store.ledger, session).await?;
         if let Some(name) = &self.question {
-            let effect = EffectId::new(name.as_str());
             // `t3.0?` is the approval of call `t3.0`: either name is understood.
-            let approval = EffectId::new(format!("{name}?"));
-            open.retain(|open| open.effect == effect || open.effect == approval);
+            open.retain(|open| {
+                let effect = open.effect.as_str();
+                effect == name || effect.split('?').next() == Some(name)
+            });
         }
         match open.len() {
             1 => Ok(open.remove(0)),

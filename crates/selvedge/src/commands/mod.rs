@@ -9,10 +9,12 @@ mod config;
 mod demo;
 mod doctor;
 mod models;
+mod policy;
 mod ps;
 mod resume;
 mod run;
 mod sessions;
+mod trust;
 mod usage;
 
 use std::future::Future;
@@ -75,9 +77,14 @@ enum Command {
     /// Look into sessions, speak to them, copy them.
     #[command(subcommand)]
     Sessions(sessions::Sessions),
-    /// Check what is stored against its hashes.
+    /// Show what was done and allowed, and check what is stored.
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Explain what agents may do, and show what was approved.
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    /// Vouch for what a folder brings along: what it allows holds only then.
+    Trust(trust::TrustFolder),
     /// Watch an agent fix a bug: the model is recorded, everything else is real.
     Demo(demo::Demo),
     /// Show what was spent.
@@ -130,6 +137,8 @@ impl Arguments {
             Command::Ps(command) => looking(command.perform()),
             Command::Sessions(command) => working(command.perform()),
             Command::Audit(command) => looking(command.perform()),
+            Command::Policy(command) => looking(command.perform()),
+            Command::Trust(command) => command.perform(),
             Command::Demo(command) => working(command.perform()),
             Command::Usage(command) => looking(command.perform()),
             Command::Models(command) => looking(command.perform()),

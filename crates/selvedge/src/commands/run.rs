@@ -21,7 +21,8 @@ use crate::interrupt::parse_duration;
 use crate::out;
 use crate::paths::Paths;
 use crate::script::Script;
-use crate::text::one_line;
+use crate::text::{escape, one_line};
+use crate::trust::Trust;
 use crate::wiring::{Models, Store};
 
 #[derive(Args)]
@@ -44,7 +45,7 @@ pub struct Run {
     /// What it may cost, in US dollars.
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
-    /// What happens before a command runs.
+    /// What happens when something must be approved.
     #[arg(long, value_name = "HOW")]
     approve: Option<Approve>,
     /// Whether commands run in a sandbox.
@@ -195,13 +196,18 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
     let settings = config.settings();
     let name = settings.crew.as_deref().unwrap_or("solo");
     let crew = Crew::find(name, &paths.crews(&plan.workspace))?;
+    let is_trusted = vouched(paths, &plan.workspace, &crew);
+    declare(&crew, is_trusted);
     let failed = RefCell::new(None);
     let resolve = models.resolver(settings.model.as_deref(), &failed);
+    let sandbox = settings.sandbox.sandbox(paths);
     let setup = Setup {
         request: plan.request.clone(),
         workspace: plan.workspace.clone(),
         approve: settings.approve.unwrap_or(Approve::Ask).into(),
-        sandbox: settings.sandbox.sandbox(paths),
+        policy: config.policy().clone().fenced_by(&sandbox),
+        sandbox,
+        is_trusted,
         budget_usd: settings.budget_usd.map(|budget| budget.0),
         output_schema: plan.output_schema.clone(),
         resolve: &resolve,
@@ -218,6 +224,32 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
     models.add_fallbacks(&mut spec);
     spec.awaited = true;
     Ok(spec)
+}
+
+/// Whether somebody vouches for a crew: it is built in or the user's own, or the
+/// user trusts the project it comes with.
+pub fn vouched(paths: &Paths, workspace: &Path, crew: &Crew) -> bool {
+    match &crew.folder {
+        Some(folder) if folder.starts_with(workspace) => Trust::of(paths, workspace).is_given(),
+        _ => true,
+    }
+}
+
+/// Says what a crew's work needs before it begins.
+fn declare(crew: &Crew, is_trusted: bool) {
+    if crew.commands.is_empty() {
+        return;
+    }
+    let commands: Vec<&str> = crew.commands.iter().map(|c| c.as_str()).collect();
+    let commands = escape(&commands.join(", "));
+    match is_trusted {
+        true => out::say(&format!("crew {} may run unasked: {commands}", crew.name)),
+        false => out::warn(&format!(
+            "what crew `{}` declares is asked about all the same ({commands}): nobody vouches \
+             for this folder; look at it, then `selvedge trust`",
+            crew.name
+        )),
+    }
 }
 
 /// The directory to work in, complete.

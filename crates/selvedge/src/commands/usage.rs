@@ -12,13 +12,12 @@ use crate::error::{Exit, Result};
 use crate::out;
 use crate::sessions;
 use crate::text::{count, escape, moment, plural, table};
+use crate::when::When;
 use crate::wiring::Store;
 
 /// Cells of the longest bar, and the fewest that still show a difference.
 const BAR_CELLS: usize = 24;
 const BAR_CELLS_MIN: usize = 4;
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Args)]
 pub struct Usage {
@@ -32,8 +31,8 @@ pub struct Usage {
     #[arg(long, value_name = "PROVIDER")]
     provider: Option<String>,
     /// Only calls from then on: a day such as `2026-11-01`, or `7d`, `24h`, `30m`.
-    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
-    since: Option<Since>,
+    #[arg(long, value_name = "WHEN", value_parser = When::parse)]
+    since: Option<When>,
     /// One row for each of these, instead of each session, agent and model.
     #[arg(long, value_name = "WHAT")]
     by: Option<By>,
@@ -50,13 +49,6 @@ enum By {
     Provider,
     Session,
     Day,
-}
-
-/// A moment, or so many milliseconds before now.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Since {
-    At(Time),
-    Before(i64),
 }
 
 /// A row's key: what it is about, in one to three words.
@@ -79,10 +71,7 @@ impl Usage {
                 all.into_iter().map(|info| info.id).collect()
             }
         };
-        let since = self.since.map(|since| match since {
-            Since::At(time) => time,
-            Since::Before(millis) => Time(store.clock.now().0.saturating_sub(millis)),
-        });
+        let since = self.since.map(|since| since.from(store.clock.now()));
         let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
         for session in &sessions {
             if let Err(error) = self.add(&store, session, since, &mut sums).await {
@@ -265,26 +254,6 @@ fn provider_of(model: &str) -> &str {
     model.split('/').next().unwrap_or(model)
 }
 
-/// `2026-11-01`, `7d`, `24h` or `30m`.
-fn parse_since(text: &str) -> std::result::Result<Since, String> {
-    let wrong =
-        || format!("`{text}` is neither a day such as `2026-11-01` nor a time such as `7d`");
-    if let Ok(day) = text.parse::<jiff::civil::Date>() {
-        let start = day
-            .to_zoned(jiff::tz::TimeZone::system())
-            .map_err(|_| wrong())?;
-        return Ok(Since::At(Time(start.timestamp().as_millisecond())));
-    }
-    let unit = match text.chars().last() {
-        Some('d') => DAY_MS,
-        Some('h') => DAY_MS / 24,
-        Some('m') => DAY_MS / 24 / 60,
-        _ => return Err(wrong()),
-    };
-    let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    Ok(Since::Before(i64::from(number).saturating_mul(unit)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,15 +265,5 @@ mod tests {
         assert_eq!(bar(Usd::from_nanos(500), most, 24), "█".repeat(12));
         assert_eq!(bar(Usd::from_nanos(1), most, 24), "▏");
         assert_eq!(bar(Usd::ZERO, most, 24), "");
-    }
-
-    #[test]
-    fn a_beginning_is_a_day_or_a_length_of_time() {
-        assert_eq!(parse_since("7d"), Ok(Since::Before(7 * DAY_MS)));
-        assert_eq!(parse_since("24h"), Ok(Since::Before(DAY_MS)));
-        assert!(matches!(parse_since("2026-11-01"), Ok(Since::At(_))));
-        for wrong in ["", "d", "7", "-1d", "2026-13-01", "7 days", "é"] {
-            assert!(parse_since(wrong).is_err(), "{wrong}");
-        }
     }
 }

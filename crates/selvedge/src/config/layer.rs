@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use selvedge_tool::Rules;
 use serde::Deserialize;
 
 use super::file;
@@ -131,6 +132,7 @@ pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
     pub(super) tables: toml::Table,
+    pub(super) policy: Rules,
 }
 
 impl Layer {
@@ -146,6 +148,7 @@ impl Layer {
             ]
             .into(),
             tables: toml::Table::new(),
+            policy: Rules::default(),
         }
     }
 
@@ -168,6 +171,10 @@ impl Layer {
             .iter()
             .filter_map(|(name, _)| table.remove_entry(*name));
         let tables = tables.collect();
+        let policy = match table.remove("policy") {
+            Some(policy) => Rules::deserialize(policy).expect("it was checked with the file"),
+            None => Rules::default(),
+        };
         let values = KEYS.iter().filter_map(|key| {
             let value = match key.name.split_once('.') {
                 None => table.get(key.name)?,
@@ -179,6 +186,7 @@ impl Layer {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
             tables,
+            policy,
         }))
     }
 
@@ -201,6 +209,7 @@ impl Layer {
             origin: Origin::Variable(String::new()),
             values,
             tables: toml::Table::new(),
+            policy: Rules::default(),
         })
     }
 
@@ -251,6 +260,18 @@ impl Layer {
             }
         }
         warnings
+    }
+
+    /// Leaves out what a folder allows that nobody vouches for, and says so.
+    pub(super) fn hold_back_rules(&mut self, file: &Path) -> Option<String> {
+        let allowed = std::mem::take(&mut self.policy.allow);
+        (!allowed.is_empty()).then(|| {
+            format!(
+                "`[policy] allow` in `{}` is ignored: nobody vouches for this folder; look at \
+                 it, then `selvedge trust`",
+                file.display()
+            )
+        })
     }
 }
 

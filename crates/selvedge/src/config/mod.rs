@@ -3,7 +3,9 @@
 //! Lowest first: defaults, the project's file, the user's file, the user's own
 //! file in the project, `SELVEDGE_*` variables, flags. The project's file comes
 //! with somebody else's repository, so it may make a run safer and never less
-//! safe: a value that would is left out, with a warning.
+//! safe: a value that would is left out, with a warning. The user's own file in the
+//! project could come with the repository as well, and counts in full only where
+//! the user vouches for the folder. Rules of all layers hold together.
 
 mod file;
 mod layer;
@@ -14,6 +16,7 @@ mod spending;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use selvedge_tool::{Policy, Source};
 use serde::Deserialize;
 
 pub use layer::Origin;
@@ -24,12 +27,14 @@ use layer::{KEYS, Key, Layer};
 
 use crate::error::Result;
 use crate::paths::Paths;
+use crate::trust::Trust;
 
 /// The configuration that holds, and where each value comes from.
 pub struct Config {
     values: BTreeMap<&'static str, (toml::Value, Origin)>,
     /// What is a table of the user's own names.
     tables: toml::Table,
+    policy: Policy,
     warnings: Vec<String>,
 }
 
@@ -38,13 +43,27 @@ impl Config {
     pub fn load(paths: &Paths, workspace: &Path) -> Result<Self> {
         let mut config = Self::defaults();
         let files = Self::files(paths, workspace);
+        let trust = Trust::of(paths, workspace);
         for (at, file) in files.iter().enumerate() {
             let Some(mut layer) = Layer::read(file)? else {
                 continue;
             };
-            if at == PROJECT {
+            let is_users = at == USER || trust.is_given();
+            // What a project says of approvals and keys, it says to everybody.
+            if at == PROJECT || !is_users {
                 config.warnings.extend(layer.hold_back(file));
             }
+            if !is_users {
+                config.warnings.extend(layer.hold_back_rules(file));
+            }
+            let source = if at == USER {
+                Source::User
+            } else {
+                Source::Project
+            };
+            config.policy = config
+                .policy
+                .with(source, std::mem::take(&mut layer.policy));
             config.lay(layer);
         }
         config.lay(Layer::environment()?);
@@ -57,6 +76,7 @@ impl Config {
         let mut config = Self {
             values: BTreeMap::new(),
             tables: toml::Table::new(),
+            policy: Policy::default(),
             warnings: Vec::new(),
         };
         config.lay(Layer::defaults());
@@ -99,6 +119,11 @@ impl Config {
         catalogue.cloned().unwrap_or_default()
     }
 
+    /// What every agent of a run is bound by.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// What was left out or sets nothing, and why.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -125,6 +150,7 @@ impl Config {
 }
 
 const PROJECT: usize = 0;
+const USER: usize = 1;
 
 fn lay_over(base: &mut toml::Table, over: &toml::Table) {
     for (key, value) in over {

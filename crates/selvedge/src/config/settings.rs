@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use selvedge_agent::RunSpec;
 use selvedge_model::Profile;
+use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::SandboxSettings;
@@ -21,7 +22,7 @@ pub struct Settings {
     pub model: Option<String>,
     /// The crew that takes a request. Default: `solo`.
     pub crew: Option<String>,
-    /// What happens before a command runs. Default: `ask`.
+    /// What happens when something must be approved. Default: `ask`.
     pub approve: Option<Approve>,
     /// What one session may cost, in US dollars. Default: no limit.
     pub budget_usd: Option<Dollars>,
@@ -33,6 +34,12 @@ pub struct Settings {
     /// Bounds on what an agent's own file allows.
     #[serde(default)]
     pub limits: Limits,
+    /// What agents may do without a question, what they are asked about, and what
+    /// they may not do. Deny beats ask, ask beats allow, and no file loosens what
+    /// another forbids. `allow` in a project's files holds if you trust the project.
+    #[serde(default)]
+    #[expect(dead_code, reason = "kept layer by layer, with its source")]
+    pub policy: Rules,
     /// How many model calls may be under way.
     #[serde(default)]
     pub slots: Slots,
@@ -66,7 +73,7 @@ pub struct Settings {
     pub catalogue: toml::Table,
 }
 
-/// What happens before a command runs.
+/// What happens when something must be approved. What is forbidden stays so.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
@@ -74,7 +81,7 @@ pub struct Settings {
 pub enum Approve {
     /// A human is asked.
     Ask,
-    /// It runs.
+    /// It is done.
     Auto,
     /// It is refused.
     Never,

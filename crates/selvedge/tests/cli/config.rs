@@ -87,7 +87,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         warning: `sandbox.writable` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
         warning: `[catalogue]` in `ROOT/work/.selvedge/config.toml` is ignored: it decides where keys are sent; put it into your own configuration
     "#]]);
-    let turns = "- calls: [{run_command: {command: touch made}}]\n- text: fine";
+    let turns = "- calls: [{run_command: {command: sh -c 'touch made'}}]\n- text: fine";
     assert_eq!(
         world.run(turns, &["do it"]).code,
         3,
@@ -96,7 +96,11 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
     world.write("work/.selvedge/config.toml", "approve = 'never'\n");
     assert_eq!(world.run(turns, &["do it"]).code, 0);
     assert!(!world.work().join("made").exists());
+    // A file of the user's own could be the repository's as well.
     world.write("work/.selvedge/local/config.toml", "approve = 'auto'\n");
+    assert_eq!(world.run(turns, &["do it"]).code, 0);
+    assert!(!world.work().join("made").exists());
+    assert_eq!(world.selvedge(&["trust"]).code, 0);
     assert_eq!(world.run(turns, &["do it"]).code, 0);
     assert!(world.work().join("made").exists());
 }
@@ -109,7 +113,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, slots, cache, fallback, budget, soft_limits, sandbox, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, slots, cache, fallback, budget, soft_limits, sandbox, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");

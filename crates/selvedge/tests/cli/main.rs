@@ -1,5 +1,6 @@
 //! The binary as a person and a script meet it: exit code, stdout, stderr.
 
+mod audit;
 mod auth;
 mod bad_input;
 mod config;
@@ -7,6 +8,7 @@ mod crews;
 mod demo;
 mod gate;
 mod json;
+mod policy;
 mod providers;
 mod questions;
 mod run;

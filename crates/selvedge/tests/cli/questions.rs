@@ -6,7 +6,7 @@ use crate::world::World;
 
 const COMMAND: &str = "\
 - text: I want to run something.
-  calls: [{run_command: {command: touch made}}]
+  calls: [{run_command: {command: sh -c 'touch made'}}]
 - text: fine";
 
 #[test]
@@ -17,10 +17,11 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         -- stderr --
         engineer on scripted/script · session s_ID
           I want to run something.
-          engineer wants to run: touch made
-        waiting for an answer · 1 turn · 1.8k tokens · $0.0036 · N s · session s_ID
-          question: engineer wants to run: touch made
-          answer: selvedge answer s_ID "yes"
+          engineer wants to run: sh -c 'touch made'
+        waiting for an answer · 1 turn · 1.7k tokens · $0.0036 · N s · session s_ID
+          question: engineer wants to run: sh -c 'touch made'
+          because: `sh -c` runs a command that is given as text (built in: sh -c)
+          answer: selvedge answer s_ID "yes" (or session, project, no)
           then: selvedge resume s_ID
     "#]]);
     assert!(!world.work().join("made").exists());
@@ -48,7 +49,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         going on with session s_ID: do it
           in ROOT/work
           answered: yes (allowed)
-          engineer: run_command touch made
+          engineer: run_command sh -c 'touch made'
           fine
         done · 2 turns · 3.5k tokens · $0.0072 · N s · session s_ID
     "#]]);
@@ -59,7 +60,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
 fn a_command_that_is_refused_does_not_run() {
     let world = World::new();
     let turns = "\
-- calls: [{run_command: {command: touch made}}]
+- calls: [{run_command: {command: sh -c 'touch made'}}]
 - calls: [{finish: {summary: not allowed, outcome: failed}}]";
     assert_eq!(world.run(turns, &["do it"]).code, 3);
     let output = world.selvedge(&["answer", "no, not here", "--resume"]);

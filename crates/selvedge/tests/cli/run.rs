@@ -84,7 +84,7 @@ fn a_run_that_fails_says_why() {
 fn a_run_that_was_denied_a_command_and_failed_has_its_own_code() {
     let world = World::new();
     let turns = "\
-- calls: [{run_command: {command: touch made}}]
+- calls: [{run_command: {command: sh -c 'touch made'}}]
 - calls: [{finish: {summary: commands are not allowed, outcome: failed}}]";
     let output = world.run(turns, &["--approve", "never", "do it"]);
     assert_eq!(output.code, 5, "{}", output.stderr);

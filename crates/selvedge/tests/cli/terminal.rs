@@ -15,7 +15,7 @@ use crate::world::{World, until};
 
 const APPROVAL: &str = "\
 - text: I want to run something.
-  calls: [{run_command: {command: touch made}}]
+  calls: [{run_command: {command: sh -c 'touch made'}}]
 - text: fine";
 
 /// A command with a terminal of its own, and what it has written there.
@@ -118,19 +118,19 @@ fn start(world: &World, turns: &str, term: &str) -> Terminal {
 fn a_command_is_allowed_where_it_is_asked_about() {
     let world = World::new();
     let mut terminal = start(&world, APPROVAL, "xterm");
-    terminal.wait_for("allow it? yes, no, or why not\r\n> ");
+    terminal.wait_for("allow it? yes (this once), session or project (exactly this, from now on), no, or why not\r\n> ");
     assert!(!world.work().join("made").exists());
     terminal.type_line("y");
     let (code, text) = terminal.end();
     assert_eq!(code, 0, "{text}");
     assert!(world.work().join("made").exists());
     assert!(
-        text.contains("engineer wants to run:\r\n  touch made"),
+        text.contains("engineer wants to run:\r\n  sh -c 'touch made'"),
         "{text}"
     );
     assert!(text.contains("answered: y (allowed)"), "{text}");
     assert!(
-        text.contains("\x1b[32m✓\x1b[0m run_command touch made"),
+        text.contains("\x1b[32m✓\x1b[0m run_command sh -c 'touch made'"),
         "{text}"
     );
     assert!(text.contains("done · 2 turns"), "{text}");

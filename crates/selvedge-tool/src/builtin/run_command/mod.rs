@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::policy::Deed;
 use crate::process::{self, Enclosure, Limits, Patience, Process, Slots};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
@@ -68,6 +69,20 @@ impl Tool for RunCommand {
                 .into(),
             schema: schema::of::<Arguments>(),
             world: World::Runs,
+        }
+    }
+
+    fn deed(&self, input: &Value) -> Deed {
+        let text = |name: &str| input[name].as_str().unwrap_or_default();
+        let variables = input["env"].as_object().into_iter().flatten();
+        // A variable that is set beside the command is set before it.
+        let exports = variables.map(|(name, value)| {
+            let value = value.as_str().unwrap_or_default().replace('\'', r"'\''");
+            format!("export {name}='{value}'\n")
+        });
+        Deed::Command {
+            command: exports.collect::<String>() + text("command"),
+            cwd: text("cwd").to_owned(),
         }
     }
 

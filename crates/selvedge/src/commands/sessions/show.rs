@@ -120,6 +120,9 @@ impl Show {
                 "  ? {}: in doubt; it may or may not have happened, and was not repeated",
                 name(tool)
             ),
+            What::Denied { tool, why } => {
+                format!("  ✗ {}: denied because {}", name(tool), escape(why))
+            }
             What::Asked { question } => format!("  asked: {}", escape(&question.text)),
             What::Answered { text, allows } => match allows {
                 None => format!("  answered: {}", escape(text)),

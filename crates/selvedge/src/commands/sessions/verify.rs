@@ -1,9 +1,12 @@
 //! `sessions verify` and `audit verify`: what is stored against its hashes.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use selvedge_ledger::LedgerError;
 
 use crate::error::{Exit, Result};
+use crate::heads;
 use crate::out;
 use crate::sessions;
 use crate::text::{escape, plural};
@@ -14,6 +17,10 @@ pub struct Verify {
     /// Only this session.
     #[arg(value_name = "ID")]
     session: Option<String>,
+    /// Check signed heads that were kept elsewhere as well: a file of what `selvedge
+    /// audit sign` printed.
+    #[arg(long, value_name = "FILE")]
+    heads: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -26,7 +33,7 @@ impl Verify {
             Some(text) => Some(sessions::find(&store, text).await?),
             None => None,
         };
-        let report = match store.ledger.verify(session.as_ref()).await {
+        let mut report = match store.ledger.verify(session.as_ref()).await {
             Ok(report) => report,
             Err(error @ LedgerError::Full { .. }) => return Err(error.into()),
             // What cannot even be read is not what was written.
@@ -34,6 +41,9 @@ impl Verify {
                 return Err(crate::error::Error::from(error).exit(Exit::Unverified));
             }
         };
+        let heads = heads::verify(&store, session.as_ref(), self.heads.as_deref());
+        let (signed, damage) = heads.await?;
+        report.damage.extend(damage);
         if self.json {
             out::json(&report);
         } else {
@@ -49,10 +59,11 @@ impl Verify {
                 n => format!("{} damaged", plural(n, "place")),
             };
             out::say(&format!(
-                "{found}: {}, {}, {} checked",
+                "{found}: {}, {}, {}, {} checked",
                 plural(report.streams, "stream"),
                 plural(report.events, "event"),
-                plural(report.blobs, "blob")
+                plural(report.blobs, "blob"),
+                plural(signed, "signed head")
             ));
         }
         Ok(match report.damage.is_empty() {

@@ -1,0 +1,229 @@
+//! Decides about a call before it is carried out: the policy's verdict, and what
+//! people have said before.
+//!
+//! A verdict to ask is settled by what is on record: an approval for the session or
+//! for the project, or the mode that the run was started in. Only what is left is
+//! asked about. What is forbidden stays so, whoever approves it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use selvedge_ledger::{Ledger, LedgerError, Payload, Position, StreamId, Time};
+use selvedge_runtime::{Performed, Scene};
+use selvedge_tool::{
+    Act, Checked, Decision, Deed, Finding, Grant, Grants, Site, Source, ToolContext, ToolOutput,
+    Verdict, World, compact,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approvals::{ASKED_MAX, Approvals, Scope};
+use crate::call::{AgentOutcome, ToolOutcome, ToolUse};
+use crate::performer::AgentPerformer;
+use crate::spec::Approve;
+
+/// What was said before.
+#[derive(Default)]
+pub(crate) struct Judge {
+    sessions: tokio::sync::Mutex<HashMap<StreamId, (Position, Approvals)>>,
+    grants: Option<Grants>,
+}
+
+/// Why a call was not begun: the evidence of a call that has none.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Refused {
+    refused: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    denied: Option<Finding>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asks: Option<Box<Verdict>>,
+}
+
+impl AgentPerformer {
+    /// Judges a call and says so.
+    pub(crate) async fn judge(&self, scene: Scene, used: ToolUse) -> Performed<AgentOutcome> {
+        if used.world == World::Delegates {
+            let verdict = delegation(&used);
+            return Performed::Finished(AgentOutcome::Judged(Box::new(verdict)));
+        }
+        let ready = self.check(&used).await;
+        let ready = ready.and_then(|checked| Ok((self.context(&scene, &used)?, checked)));
+        let verdict = match ready {
+            Ok((context, checked)) => self.verdict(&scene, &used, &context, &checked).await,
+            // It does not get further than this: the call is checked again, and says
+            // what is wrong with it.
+            Err(_) => Verdict::of_nothing("its arguments cannot be judged, and will be refused"),
+        };
+        Performed::Finished(AgentOutcome::Judged(Box::new(verdict)))
+    }
+
+    /// Lets a call pass, or says why not. What was approved must still be the same.
+    pub(crate) async fn admit(
+        &self,
+        scene: &Scene,
+        used: &ToolUse,
+        context: &ToolContext,
+        checked: &Checked,
+    ) -> Result<(), Refused> {
+        let verdict = self.verdict(scene, used, context, checked).await;
+        match (verdict.decision(), &used.approved) {
+            (Decision::Allow, _) => Ok(()),
+            (Decision::Ask, Some(approved)) if approved.digest == verdict.digest => {
+                if approved.scope == Scope::Project {
+                    self.remember(used, checked, &verdict);
+                }
+                Ok(())
+            }
+            (Decision::Ask, _) => Err(Refused {
+                refused: "not begun: a person is asked first".into(),
+                denied: None,
+                asks: Some(Box::new(verdict)),
+            }),
+            (Decision::Deny, _) => Err(Refused {
+                refused: verdict.refusal(),
+                denied: Some(verdict.finding),
+                asks: None,
+            }),
+        }
+    }
+
+    async fn verdict(
+        &self,
+        scene: &Scene,
+        used: &ToolUse,
+        context: &ToolContext,
+        checked: &Checked,
+    ) -> Verdict {
+        let (workspace, policy) = (&context.workspace, &context.policy);
+        let verdict = self.toolbox.judge(workspace, policy, checked).await;
+        if verdict.decision() != Decision::Ask {
+            return verdict;
+        }
+        match used.spec.approve {
+            Approve::Auto => return verdict.overruled(Decision::Allow, Source::Mode, "auto"),
+            Approve::Never => return verdict.overruled(Decision::Deny, Source::Mode, "never"),
+            Approve::Ask if used.approved.is_some() => return verdict,
+            Approve::Ask => {}
+        }
+        let (ledger, now) = (&*self.ledger, self.clock.now());
+        let session = scene.stream.session();
+        self.judge
+            .settle(ledger, now, &session, context.workspace.root(), verdict)
+            .await
+    }
+
+    fn remember(&self, used: &ToolUse, checked: &Checked, verdict: &Verdict) {
+        let command = checked.input()["command"].as_str();
+        let act = match command {
+            Some(command) => compact(command),
+            None => format!("{} {}", checked.name(), checked.input()),
+        };
+        let grant = Grant {
+            workspace: used.spec.workspace.clone(),
+            lasting: verdict.lasting.clone(),
+            act,
+        };
+        if let Some(grants) = &self.judge.grants
+            && let Err(error) = grants.add(&grant)
+        {
+            // It holds for this once; the next session asks again.
+            tracing::warn!(%error, "an approval for the project was not remembered");
+        }
+    }
+}
+
+impl Judge {
+    pub(crate) fn with_grants(mut self, grants: Grants) -> Self {
+        self.grants = Some(grants);
+        self
+    }
+
+    /// Settles a verdict to ask by what was said before.
+    async fn settle(
+        &self,
+        ledger: &dyn Ledger,
+        now: Time,
+        session: &StreamId,
+        workspace: &Path,
+        verdict: Verdict,
+    ) -> Verdict {
+        if let Some(grants) = &self.grants
+            && grants.has(workspace, &verdict.lasting)
+        {
+            return verdict.overruled(Decision::Allow, Source::Remembered, "this project");
+        }
+        let mut sessions = self.sessions.lock().await;
+        let (position, approvals) = sessions.entry(session.clone()).or_default();
+        if let Err(error) = read(ledger, session, position, approvals).await {
+            // Asking once more is the worst that comes of it.
+            tracing::warn!(%error, %session, "what was approved before cannot be read");
+            return verdict;
+        }
+        if approvals.has(&verdict.lasting) {
+            return verdict.overruled(Decision::Allow, Source::Session, "this session");
+        }
+        if approvals.is_flooded(now) {
+            let says = format!("{ASKED_MAX} approvals in a minute");
+            return verdict.overruled(Decision::Deny, Source::Limit, &says);
+        }
+        verdict
+    }
+}
+
+/// Handing on work is no tool of the toolbox: its role alone decides.
+fn delegation(used: &ToolUse) -> Verdict {
+    let act = Act {
+        tool: &used.call.name,
+        world: World::Delegates,
+        deed: Deed::Other,
+    };
+    let site = Site::of(&used.spec.workspace);
+    selvedge_tool::judge(&used.spec.policy, &site, &act)
+}
+
+/// Folds in what has happened in a session since.
+async fn read(
+    ledger: &dyn Ledger,
+    session: &StreamId,
+    position: &mut Position,
+    approvals: &mut Approvals,
+) -> Result<(), LedgerError> {
+    let (events, head) = ledger.session_after(session, *position).await?;
+    for event in &events {
+        approvals.apply(event)?;
+    }
+    *position = head;
+    Ok(())
+}
+
+impl Refused {
+    /// What the evidence of a call says, if it was not begun.
+    pub(crate) fn read(evidence: &Value) -> Option<Self> {
+        evidence.get("refused")?;
+        Self::deserialize(evidence).ok()
+    }
+
+    /// What came of it.
+    pub(crate) fn outcome(self, used: &ToolUse) -> AgentOutcome {
+        AgentOutcome::Tool(ToolOutcome {
+            tool: used.call.name.clone(),
+            text: Payload::new(self.refused),
+            whole: None,
+            facts: Value::Null,
+            is_error: true,
+            interrupted: false,
+            denied: self.denied,
+            asks: self.asks,
+        })
+    }
+}
+
+impl From<ToolOutput> for Refused {
+    fn from(output: ToolOutput) -> Self {
+        Self {
+            refused: output.text,
+            denied: None,
+            asks: None,
+        }
+    }
+}

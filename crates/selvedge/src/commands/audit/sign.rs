@@ -1,0 +1,31 @@
+//! `audit sign`: signs how far sessions have come.
+
+use clap::Args;
+
+use crate::error::{Exit, Result};
+use crate::wiring::Store;
+use crate::{heads, out, sessions};
+
+#[derive(Args)]
+pub struct Sign {
+    /// Only this session.
+    #[arg(value_name = "ID")]
+    session: Option<String>,
+}
+
+impl Sign {
+    pub async fn perform(self) -> Result {
+        let store = Store::open()?;
+        let sessions = match &self.session {
+            Some(text) => vec![sessions::find(&store, text).await?],
+            None => {
+                let all = sessions::all(&store).await?;
+                all.into_iter().map(|info| info.id).collect()
+            }
+        };
+        for session in &sessions {
+            out::json(&heads::sign(&store, session).await?);
+        }
+        Ok(Exit::Done)
+    }
+}
