@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::World;
+use selvedge_tool::{Sandbox, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,6 +46,9 @@ pub struct RunSpec {
     pub output_schema: Option<Value>,
     /// What happens before a command runs.
     pub approve: Approve,
+    /// What its commands may reach.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// What the session may cost in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
@@ -83,6 +86,7 @@ impl RunSpec {
         // Whoever is waited for lends its place to whom it waits for.
         child.awaited = self.awaited;
         child.priority = child.priority.max(self.priority);
+        child.sandbox = child.sandbox.within(&self.sandbox);
         Some(child)
     }
 }
@@ -108,6 +112,7 @@ mod tests {
             approve: Approve::Auto,
             budget_usd: None,
             workspace: ".".into(),
+            sandbox: Sandbox::off(),
             team: BTreeMap::new(),
         }
     }

@@ -1,16 +1,17 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume and a
-//! start cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start and
+//! a sandbox cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `start`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `start`, `sandbox`.
 
 mod crowd;
 mod figures;
 mod gate;
 mod resume;
 mod rig;
+mod sandbox;
 mod start;
 mod turns;
 
@@ -35,6 +36,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("start") {
         start::measure(&mut figures)?;
+    }
+    if wants("sandbox") {
+        sandbox::measure(&mut figures)?;
     }
     figures.table();
     Ok(())

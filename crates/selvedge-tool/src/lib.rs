@@ -6,7 +6,9 @@
 //! - `toolbox`: the tools at hand, and the one path that every call takes
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
+//! - `sandbox`: the fence around commands
 //! - `process`: commands that end, together with everything they started
+//! - `report`: what tools report, as structure
 //! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
@@ -23,6 +25,8 @@ mod builtin;
 mod cut;
 mod deadline;
 mod process;
+mod report;
+mod sandbox;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -30,6 +34,10 @@ mod tool;
 mod toolbox;
 mod workspace;
 
+pub use sandbox::{
+    Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
+    try_sandbox,
+};
 pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};
 pub use workspace::{PathError, Workspace};

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
+use crate::{
+    Checked, ResultStore, Sandbox, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+};
 
 /// A scratch directory `app`, and the built-in tools to use in it.
 pub(crate) struct World {
@@ -39,6 +41,8 @@ impl World {
             cancel: CancellationToken::new(),
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),
+            awaited: true,
+            sandbox: Arc::new(Sandbox::off()),
             results: Arc::new(Results::default()),
         };
         let world = Self {
