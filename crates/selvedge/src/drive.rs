@@ -71,6 +71,8 @@ pub async fn session(
             Start::New(spec) => {
                 let fence = Some(lease.fence());
                 driver.start(session, None, AGENT, *spec, fence).await?;
+                // Who works on what is told before anything that happens to them.
+                follower.catch_up().await;
             }
             Start::Resume(letters) => {
                 let spec = spec_of(store, session).await?;
