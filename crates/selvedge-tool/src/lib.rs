@@ -7,6 +7,7 @@
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
 //! - `process`: commands that end, together with everything they started
+//! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
@@ -16,6 +17,7 @@
 //! - Every call goes through [`Toolbox`]: nothing runs around it.
 //! - No file tool reads, writes, lists or searches outside of its [`Workspace`].
 //! - No process outlives the call that started it, nor Selvedge itself.
+//! - No secret that is known, or looks like one, is in what a tool answers.
 //! - A failing tool answers; it does not raise an error.
 //! - This crate knows nothing of models or agents.
 
@@ -24,12 +26,18 @@ mod cut;
 mod deadline;
 mod process;
 mod schema;
+mod secrets;
 #[cfg(test)]
 mod testing;
 mod tool;
 mod toolbox;
 mod workspace;
 
-pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
+pub use secrets::{
+    Consent, ConsentBook, Credential, CustomPattern, Finding, Granted, Lender, Lent, MARK,
+    NoConsent, Redactor, RuleError, Scopes, Secrets, SensitiveFiles, Severity, Vault, Wanted,
+    variable,
+};
+pub use tool::{Caller, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};
 pub use workspace::{PathError, Workspace};

@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
+use crate::{
+    Caller, Checked, Lent, ResultStore, Secrets, ToolContext, ToolOutput, ToolProbe, Toolbox,
+    Workspace,
+};
 
 /// A scratch directory `app`, and the built-in tools to use in it.
 pub(crate) struct World {
@@ -40,6 +43,9 @@ impl World {
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),
             results: Arc::new(Results::default()),
+            caller: Caller::default(),
+            secrets: Secrets::new(),
+            credentials: Lent::default(),
         };
         let world = Self {
             scratch,

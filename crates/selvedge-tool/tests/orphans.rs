@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{ResultStore, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{Caller, Lent, ResultStore, Secrets, ToolContext, Toolbox, Workspace};
 use tokio_util::sync::CancellationToken;
 
 const WORKSPACE: &str = "STAND_IN_WORKSPACE";
@@ -35,6 +35,9 @@ async fn stand_in() {
         output: Arc::new(|_| {}),
         timeout: Duration::from_secs(600),
         results: Arc::new(NoResults),
+        caller: Caller::default(),
+        secrets: Secrets::new(),
+        credentials: Lent::default(),
     };
     let toolbox = Toolbox::core();
     let command = "echo $$ > shell
