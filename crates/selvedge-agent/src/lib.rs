@@ -13,6 +13,7 @@
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `discretion`: what a model is not told, and what is not stored of its answers
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -20,12 +21,14 @@
 //! - `machine`, `reply`, `tools` and `context` do no I/O.
 //! - A call and its result are never separated, and nothing is dropped silently.
 //! - A tool call from an incomplete answer is never carried out.
+//! - No known secret goes to a model, and none comes from one into the ledger.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
 mod call;
 mod context;
 mod crew;
 mod definition;
+mod discretion;
 mod machine;
 mod performer;
 mod reply;

@@ -17,13 +17,15 @@ use selvedge_runtime::{
     QuestionAnswered, Scene,
 };
 use selvedge_tool::{
-    Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace, World,
+    Caller, Checked, Lent, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+    World,
 };
 use serde_json::{Value, json};
 
 use crate::call::{
     AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
 };
+use crate::discretion;
 use crate::usage::Spending;
 
 /// Carries an agent's calls out.
@@ -102,7 +104,7 @@ impl AgentPerformer {
             messages.push(self.at_hand(message).await?);
         }
         let work = call.purpose == Purpose::Work;
-        Ok(Request {
+        let mut request = Request {
             model: spec.model.clone(),
             agent: spec.agent.clone(),
             turn: call.turn,
@@ -112,7 +114,9 @@ impl AgentPerformer {
             output_schema: spec.output_schema.clone().filter(|_| work).map(Arc::new),
             output_tokens_max: spec.limits.output_tokens_max,
             temperature: None,
-        })
+        };
+        discretion::request(self.toolbox.secrets(), &mut request);
+        Ok(request)
     }
 
     /// The message with every text at hand; nearly always the message itself.
@@ -197,11 +201,16 @@ impl AgentPerformer {
         else {
             return Performed::Interrupted;
         };
+        let secrets = self.toolbox.secrets();
+        let show = |text: &str| {
+            if !text.is_empty() {
+                scene.watcher.model_text(&scene.stream, &scene.effect, text);
+            }
+        };
+        let mut words = secrets.redactor();
         let mut deltas = |delta: Delta| {
             if let Delta::Text(text) = delta {
-                scene
-                    .watcher
-                    .model_text(&scene.stream, &scene.effect, &text);
+                show(&words.push(&text));
             }
         };
         let ask = Ask {
@@ -212,13 +221,18 @@ impl AgentPerformer {
             },
             fallbacks: &call.spec.fallbacks,
         };
-        let notice = |text: &str| scene.watcher.notice(&scene.stream, &scene.effect, text);
-        match self
+        let notice = |text: &str| {
+            let text = secrets.redact(text);
+            scene.watcher.notice(&scene.stream, &scene.effect, &text);
+        };
+        let asked = self
             .gate
             .ask(ask, &mut deltas, &notice, &scene.cancel)
-            .await
-        {
-            Ok(answered) => {
+            .await;
+        show(&words.finish());
+        match asked {
+            Ok(mut answered) => {
+                discretion::response(&self.toolbox, &mut answered.response);
                 reservation.settle(answered.spend());
                 Performed::Finished(AgentOutcome::Model(ModelOutcome::Answered {
                     response: storable(answered.response, &call),
@@ -234,7 +248,11 @@ impl AgentPerformer {
 
     /// An outage is a pause, not a failure; only a wrong request is one.
     fn failed(&self, error: ModelError) -> Performed<AgentOutcome> {
-        let detail = error.to_string();
+        let detail = self
+            .toolbox
+            .secrets()
+            .redact(&error.to_string())
+            .into_owned();
         let held = |detail, until| {
             Performed::Held(Hold {
                 reason: "provider".into(),
@@ -310,6 +328,12 @@ impl AgentPerformer {
                 ledger: self.ledger.clone(),
                 stream: scene.stream.clone(),
             }),
+            caller: Caller {
+                agent: used.spec.agent.clone(),
+                session: scene.stream.session().to_string(),
+            },
+            secrets: self.toolbox.secrets().clone(),
+            credentials: Lent::default(),
         })
     }
 

@@ -10,6 +10,7 @@
 //! - `sessions`: finding sessions, and what can be said of them
 //! - `config`: what is set, and by whom
 //! - `keys`, `prompt`: the keys of providers, and asking for one unseen
+//! - `secrets`: what this process keeps to itself
 //! - `paths`, `env`: where things are kept, and the variables that say so
 //! - `error`: what happened, why, what to do next; and the exit codes
 //! - `lines`, `out`, `text`: data for programs and words for people
@@ -18,6 +19,7 @@
 //!
 //! - Data goes to stdout, everything else to stderr.
 //! - What is shown from a model or a tool cannot steer the terminal.
+//! - No secret that the process knows is printed or logged.
 //! - Nothing heavy happens before the arguments are parsed.
 
 mod ask;
@@ -33,6 +35,7 @@ mod out;
 mod paths;
 mod progress;
 mod prompt;
+mod secrets;
 mod sessions;
 mod story;
 mod text;
@@ -44,6 +47,7 @@ use crate::error::{Error, Exit};
 
 fn main() -> ExitCode {
     hide();
+    std::panic::set_hook(Box::new(panicked));
     let arguments = commands::Arguments::from_command_line();
     log();
     let mut exit = arguments.perform().unwrap_or_else(|error| {
@@ -70,12 +74,24 @@ fn hide() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
+/// Says that something went wrong that never should, without saying a secret.
+fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
+    let trace = std::backtrace::Backtrace::capture();
+    let mut text = format!("error: a fault in Selvedge: {panic}\n");
+    if trace.status() == std::backtrace::BacktraceStatus::Captured {
+        text.push_str(&format!("{trace}\n"));
+    }
+    text.push_str("  hint: what was recorded is safe; `selvedge resume` goes on");
+    out::say(&secrets::of_this_process().redact(&text));
+}
+
 /// Logs to stderr, if somebody asked for it.
 fn log() {
     if let Some(filter) = env::text(env::LOG) {
         tracing_subscriber::fmt()
             .with_env_filter(filter.to_string_lossy().into_owned())
-            .with_writer(std::io::stderr)
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_writer(|| secrets::Log)
             .init();
     }
 }

@@ -54,6 +54,11 @@ impl Paths {
         self.session(session).join("script.yaml")
     }
 
+    /// What the user allows tools to use, always.
+    pub fn consents(&self) -> PathBuf {
+        self.data.join("consents.json")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

@@ -4,19 +4,21 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
+use secrecy::{ExposeSecret, SecretString};
 use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_model::{Catalogue, Gate, HttpOptions, Providers, ResolveError, ScriptedModel};
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
-use selvedge_tool::Toolbox;
+use selvedge_tool::{ConsentBook, Lender, NoConsent, Scopes, Toolbox, variable};
 
 use crate::config::Config;
 use crate::env;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, Opening};
 use crate::paths::Paths;
+use crate::secrets;
 
 /// The ledger, and what goes with it.
 #[derive(Clone)]
@@ -143,12 +145,15 @@ impl Models {
     fn with(config: &Config, script: Option<Script>, opening: Opening) -> Result<Self> {
         let catalogue = Catalogue::with(config.catalogue())?;
         let keys = Keys::find(config, opening)?;
-        let mut providers = Providers::with_keys(
-            &catalogue,
-            &HttpOptions::default(),
-            env::word,
-            |provider, facts| keys.of(provider, facts),
-        );
+        secrets::learn(config)?;
+        let found = |provider: &str, facts: &_| {
+            let found = keys.of(provider, facts)?;
+            // Known from here on, so that it appears in nothing.
+            secrets::of_this_process().know(found.0.expose_secret());
+            Some(found)
+        };
+        let mut providers =
+            Providers::with_keys(&catalogue, &HttpOptions::default(), env::word, found);
         let mut scripted = None;
         if let Some(script) = script {
             scripted = Some(script.name);
@@ -187,6 +192,22 @@ impl Models {
             })
         }
     }
+}
+
+/// The tools, with the secrets of this process kept out of what they say.
+pub fn toolbox(store: &Store) -> Toolbox {
+    let consent = ConsentBook::new(store.paths.consents(), Arc::new(NoConsent));
+    let secrets = secrets::of_this_process();
+    let lender = Lender::new(
+        Scopes::default(),
+        Arc::new(consent),
+        Arc::new(|provider: &str| env::word(&variable(provider)).map(SecretString::from)),
+        store.clock.clone(),
+        secrets.clone(),
+    );
+    Toolbox::core()
+        .with_secrets(secrets.clone())
+        .with_lender(Arc::new(lender))
 }
 
 /// A driver of agents.

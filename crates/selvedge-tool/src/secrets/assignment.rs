@@ -40,7 +40,8 @@ pub(super) fn find(line: &str, hits: &mut Vec<Hit>) {
         let fits = match operator {
             " " => name.as_str().starts_with("--"),
             ">" => line[..name.start()].ends_with('<'),
-            _ => true,
+            // A user's name in an address; the password there is found by its place.
+            _ => !line[..name.start()].ends_with("://"),
         };
         let Some(value) = value_at(line, operator, whole.end()).filter(|_| fits) else {
             continue;
@@ -74,6 +75,10 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 static NAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("(?i)key|token|secret|passw(or)?d|passphrase|pwd|credential").expect("valid")
 });
+
+/// `SecretString`, `Sha256Hash`.
+static TYPE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("^(?:[A-Z][a-z]+[0-9]*)+$").expect("valid"));
 
 struct Read {
     range: Range<usize>,
@@ -144,7 +149,7 @@ fn judge(
     is_quoted: bool,
     is_variable: bool,
 ) -> Option<(&'static str, Severity)> {
-    let name = name.to_ascii_lowercase().replace('-', "_");
+    let name = snake_case(name);
     let length = value.chars().count();
     if length < 8 || !is_password(value) || is_template(value) || is_harmless(&name) {
         return None;
@@ -188,6 +193,24 @@ fn judge(
     // Hexadecimal has no more than four bits: checksums are not meant here.
     let is_noise = length >= 40 && is_random && entropy(value) >= 4.3;
     is_noise.then_some(("high_entropy_assignment", Severity::Medium))
+}
+
+/// `apiKey-Name` as `api_key_name`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if was_lower && c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        was_lower = c.is_ascii_lowercase();
+        snake.push(if c == '-' {
+            '_'
+        } else {
+            c.to_ascii_lowercase()
+        });
+    }
+    snake
 }
 
 /// Names that speak of a secret and do not hold one.
@@ -271,9 +294,8 @@ fn is_code(value: &str) -> bool {
         && value
             .split('.')
             .all(|part| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
-    let is_type = value.starts_with(|c: char| c.is_ascii_uppercase()) && value.len() < 16;
     // Names have a digit here and there; keys have many.
-    is_dotted || is_type || digits < 2 || (digits < 4 && value.contains('_'))
+    is_dotted || TYPE.is_match(value) || digits < 2 || (digits < 4 && value.contains('_'))
 }
 
 #[cfg(test)]

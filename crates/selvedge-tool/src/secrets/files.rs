@@ -100,7 +100,7 @@ impl Default for SensitiveFiles {
 impl SensitiveFiles {
     /// These and some more; later lines win.
     pub(super) fn with(&self, more: &[String]) -> Result<Self, RuleError> {
-        match more.is_empty() {
+        match more.is_empty() || self.lines.ends_with(more) {
             true => Ok(self.clone()),
             false => Self::of([self.lines.as_slice(), more].concat()),
         }
@@ -219,7 +219,11 @@ mod tests {
         assert!(files.is_sensitive(Path::new("a.vault")));
         assert!(!files.is_sensitive(Path::new("x/.env")));
         assert!(files.is_sensitive(Path::new("x/.env.local")));
-        assert!(SensitiveFiles::default().with(&["[z-a]".to_owned()]).is_err());
+        assert!(
+            SensitiveFiles::default()
+                .with(&["[z-a]".to_owned()])
+                .is_err()
+        );
     }
 
     #[test]

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(&text[found[0].start..found[0].end], "known-value-1");
         assert_eq!(
             found[0].context,
-            "the password is [REDACTED] and DB_PASSWORD=[RED"
+            "the password is [REDACTED] and DB_PASSWORD=[RE"
         );
     }
 }

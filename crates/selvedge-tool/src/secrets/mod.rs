@@ -86,7 +86,8 @@ impl Secrets {
     }
 
     /// Adds shapes and files of the user's own. A file that begins with `!` is
-    /// allowed to be read. Nothing is added if one of them cannot be used.
+    /// allowed to be read. Nothing is added if one of them cannot be used, and nothing
+    /// twice.
     pub fn adopt(&self, patterns: &[CustomPattern], files: &[String]) -> Result<(), RuleError> {
         let mut rules = self.0.rules.write().expect("no panic under this lock");
         let added = rules.patterns.with(patterns)?;

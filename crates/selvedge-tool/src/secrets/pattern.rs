@@ -108,6 +108,12 @@ impl Patterns {
     pub(super) fn with(&self, more: &[CustomPattern]) -> Result<Self, RuleError> {
         let mut custom = self.custom.clone();
         for CustomPattern { name, regex } in more {
+            if custom
+                .iter()
+                .any(|(known, r)| known == name && r.as_str() == regex)
+            {
+                continue;
+            }
             let compiled = Regex::new(regex).map_err(|error| RuleError::Pattern {
                 name: name.clone(),
                 why: error.to_string(),

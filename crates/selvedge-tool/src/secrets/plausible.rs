@@ -25,6 +25,13 @@ pub(super) fn is_password(value: &str) -> bool {
     !is_placeholder(value) && !EXAMPLES.contains(&lower.as_str()) && !is_template(value)
 }
 
+/// As [`is_password`], in an address, where a port may be in the same place.
+pub(super) fn is_userinfo(value: &str) -> bool {
+    let port = value.split('/').next().unwrap_or_default();
+    let is_port = port.len() < value.len() && port.bytes().all(|byte| byte.is_ascii_digit());
+    !is_port && is_password(value)
+}
+
 /// Whether a value is an example, or says that it stands for another.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();

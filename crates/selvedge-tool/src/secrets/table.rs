@@ -4,7 +4,7 @@
 
 use super::pattern::Pattern;
 use super::pattern::Severity::{Critical, High};
-use super::plausible::{is_key, is_password, is_word, is_wordless};
+use super::plausible::{is_key, is_password, is_userinfo, is_word, is_wordless};
 
 const fn row(name: &'static str, words: &'static [&'static str], regex: &'static str) -> Pattern {
     Pattern {
@@ -267,7 +267,7 @@ pub(super) static TABLE: &[Pattern] = &[
     },
     Pattern {
         severity: Critical,
-        accepts: is_password,
+        accepts: is_userinfo,
         ..row(
             "connection_string",
             &["://"],

@@ -46,7 +46,11 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("secrets.prompt", Kind::Text),
 ];
+
+/// Every key that has a list: what all layers say holds together.
+const LISTS: &[&str] = &["secrets.patterns", "secrets.files"];
 
 impl Key {
     /// The variable that sets it.
@@ -97,6 +101,7 @@ impl fmt::Display for Origin {
 pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
+    pub(super) lists: BTreeMap<&'static str, Vec<toml::Value>>,
     pub(super) catalogue: toml::Table,
 }
 
@@ -106,6 +111,7 @@ impl Layer {
         Self {
             origin: Origin::Default,
             values: [("crew", text("solo")), ("approve", text("ask"))].into(),
+            lists: BTreeMap::new(),
             catalogue: toml::Table::new(),
         }
     }
@@ -129,16 +135,21 @@ impl Layer {
             Some(toml::Value::Table(catalogue)) => catalogue,
             _ => toml::Table::new(),
         };
-        let values = KEYS.iter().filter_map(|key| {
-            let value = match key.name.split_once('.') {
-                None => table.get(key.name)?,
-                Some((group, name)) => table.get(group)?.get(name)?,
-            };
-            Some((key.name, value.clone()))
+        let value = |key: &str| match key.split_once('.') {
+            None => table.get(key).cloned(),
+            Some((group, name)) => table.get(group)?.get(name).cloned(),
+        };
+        let values = KEYS
+            .iter()
+            .filter_map(|key| Some((key.name, value(key.name)?)));
+        let lists = LISTS.iter().filter_map(|key| match value(key)? {
+            toml::Value::Array(items) => Some((*key, items)),
+            _ => None,
         });
         Ok(Some(Self {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
+            lists: lists.collect(),
             catalogue,
         }))
     }
@@ -161,6 +172,7 @@ impl Layer {
         Ok(Self {
             origin: Origin::Variable(String::new()),
             values,
+            lists: BTreeMap::new(),
             catalogue: toml::Table::new(),
         })
     }
@@ -197,6 +209,24 @@ impl Layer {
                  your own configuration"
             ));
         }
+        let prompt = self.values.get("secrets.prompt");
+        if prompt.is_some_and(|prompt| prompt.as_str() != Some("refuse")) {
+            self.values.remove("secrets.prompt");
+            warnings.push(format!(
+                "`prompt` under `[secrets]` in `{file}` is ignored: a project may tighten \
+                 security, not loosen it; put it into your own configuration"
+            ));
+        }
+        let allowed = |glob: &toml::Value| glob.as_str().is_some_and(|glob| glob.starts_with('!'));
+        if let Some(files) = self.lists.get_mut("secrets.files")
+            && files.iter().any(allowed)
+        {
+            files.retain(|glob| !allowed(glob));
+            warnings.push(format!(
+                "`files` under `[secrets]` in `{file}` allow nothing: a project may tighten \
+                 security, not loosen it; put it into your own configuration"
+            ));
+        }
         if !self.catalogue.is_empty() {
             self.catalogue.clear();
             warnings.push(format!(
@@ -205,6 +235,20 @@ impl Layer {
             ));
         }
         warnings
+    }
+}
+
+/// Puts the value of a dotted key into a table.
+pub(super) fn place(table: &mut toml::Table, key: &str, value: toml::Value) {
+    let Some((group, name)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let group = table
+        .entry(group)
+        .or_insert_with(|| toml::Table::new().into());
+    if let toml::Value::Table(group) = group {
+        group.insert(name.to_owned(), value);
     }
 }
 
@@ -230,13 +274,7 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             .map_err(|_| format!("`{text}` is not a whole number"))?,
     };
     let mut table = toml::Table::new();
-    match key.name.split_once('.') {
-        None => drop(table.insert(key.name.to_owned(), value.clone())),
-        Some((group, name)) => {
-            let inner = toml::Table::from_iter([(name.to_owned(), value.clone())]);
-            table.insert(group.to_owned(), toml::Value::Table(inner));
-        }
-    }
+    place(&mut table, key.name, value.clone());
     match Settings::deserialize(table) {
         Ok(_) => Ok(value),
         Err(error) => Err(error.message().to_owned()),

@@ -15,9 +15,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use layer::Origin;
-pub use settings::{Approve, Dollars, Settings};
+pub use settings::{Approve, Dollars, OnSecret, Settings};
 
-use layer::{KEYS, Key, Layer};
+use layer::{KEYS, Key, Layer, place};
 
 use crate::error::Result;
 use crate::paths::Paths;
@@ -25,6 +25,7 @@ use crate::paths::Paths;
 /// The configuration that holds, and where each value comes from.
 pub struct Config {
     values: BTreeMap<&'static str, (toml::Value, Origin)>,
+    lists: BTreeMap<&'static str, Vec<toml::Value>>,
     catalogue: toml::Table,
     warnings: Vec<String>,
 }
@@ -52,6 +53,7 @@ impl Config {
     pub fn defaults() -> Self {
         let mut config = Self {
             values: BTreeMap::new(),
+            lists: BTreeMap::new(),
             catalogue: toml::Table::new(),
             warnings: Vec::new(),
         };
@@ -80,6 +82,9 @@ impl Config {
         for (key, value) in layer.values {
             self.values.insert(key, (value, layer.origin.of(key)));
         }
+        for (key, items) in layer.lists {
+            self.lists.entry(key).or_default().extend(items);
+        }
         lay_over(&mut self.catalogue, &layer.catalogue);
     }
 
@@ -103,17 +108,10 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let mut table = toml::Table::new();
         for (key, (value, _)) in &self.values {
-            match key.split_once('.') {
-                None => drop(table.insert((*key).to_owned(), value.clone())),
-                Some((group, name)) => {
-                    let group = table
-                        .entry(group)
-                        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-                    if let toml::Value::Table(group) = group {
-                        group.insert(name.to_owned(), value.clone());
-                    }
-                }
-            }
+            place(&mut table, key, value.clone());
+        }
+        for (key, items) in &self.lists {
+            place(&mut table, key, toml::Value::Array(items.clone()));
         }
         Settings::deserialize(table).expect("each value was checked in its own layer")
     }

@@ -71,6 +71,16 @@ impl ConsentBook {
         }
     }
 
+    /// Allows something always.
+    pub fn allow(&self, agent: &str, provider: &str) -> std::io::Result<()> {
+        let mut kept = self.kept()?;
+        kept.insert(Key {
+            agent: agent.to_owned(),
+            provider: provider.to_owned(),
+        });
+        self.keep(&kept)
+    }
+
     /// Takes back what was allowed always.
     pub fn forget(&self, agent: &str, provider: &str) -> std::io::Result<()> {
         let mut kept = self.kept()?;

@@ -141,7 +141,8 @@ impl Lender {
                 Granted::NobodyToAsk => {
                     let why = format!(
                         "`{tool}` needs the user's consent to use credentials of `{provider}`, and nobody \
-                         is there to give it; go on without it and say so"
+                         is there to give it; go on without it, and tell the user that `selvedge secrets allow \
+                         {provider} --agent {agent}` gives it"
                     );
                     return Err(refusal(provider, "awaiting_user", why));
                 }
