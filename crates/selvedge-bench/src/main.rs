@@ -1,14 +1,16 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, a resume and a start cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, a resume, a start and looking
+//! for secrets cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `resume`, `start`.
+//! groups: `turns`, `crowd`, `resume`, `start`, `secrets`.
 
 mod crowd;
 mod figures;
 mod resume;
 mod rig;
+mod secrets;
 mod start;
 mod turns;
 
@@ -30,6 +32,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("start") {
         start::measure(&mut figures)?;
+    }
+    if wants("secrets") {
+        secrets::measure(&mut figures)?;
     }
     figures.table();
     Ok(())

@@ -151,7 +151,7 @@ impl Toolbox {
     /// What must be on record before the act; an error means that it is not begun.
     pub async fn prepare(&self, ctx: &ToolContext, call: &Checked) -> Result<Value, ToolOutput> {
         let ctx = self.inner(ctx, Lent::default());
-        self.look_around(&ctx).await;
+        self.secrets.know_workspace(&ctx.workspace);
         call.entry
             .tool
             .prepare(&ctx, &call.input)
@@ -167,7 +167,7 @@ impl Toolbox {
             Err(refusal) => return self.answer(call, refusal),
         };
         let mut inner = self.inner(ctx, lent);
-        self.look_around(&inner).await;
+        self.secrets.know_workspace(&inner.workspace);
         let redactor = Arc::new(Mutex::new(self.secrets.redactor()));
         let (sink, pieces) = (Arc::clone(&ctx.output), Arc::clone(&redactor));
         inner.output = Arc::new(move |piece| {
@@ -182,7 +182,7 @@ impl Toolbox {
             (ctx.output)(&rest);
         }
         // It may have written a file with secrets, and spoken of it.
-        self.look_around(&inner).await;
+        self.secrets.know_workspace(&inner.workspace);
         let found = self.secrets.in_contents(&call.input, tool.contents());
         if !found.is_empty() {
             output.text.push_str(&format!(
@@ -218,12 +218,6 @@ impl Toolbox {
             credentials,
             ..ctx.clone()
         }
-    }
-
-    /// Learns what is in the workspace's sensitive files.
-    async fn look_around(&self, ctx: &ToolContext) {
-        let (secrets, workspace) = (self.secrets.clone(), Arc::clone(&ctx.workspace));
-        builtin::blocking(move || secrets.know_workspace(&workspace)).await;
     }
 
     /// The credentials that the tool has declared, or what the model is told instead.

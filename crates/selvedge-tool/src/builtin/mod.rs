@@ -35,7 +35,7 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
 }
 
 /// Does file work where it may block. The runtime's own threads stay free.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

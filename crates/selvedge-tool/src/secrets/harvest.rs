@@ -15,8 +15,9 @@ use super::{Secrets, finding};
 use crate::workspace::{Walk, Workspace};
 
 // Files with secrets lie near the root; a deep tree is dependencies.
-const DEPTH_MAX: usize = 5;
-const ENTRIES_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 4;
+// Ten milliseconds of looking, about.
+const ENTRIES_MAX: usize = 5_000;
 const FILES_MAX: usize = 100;
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 const VALUES_PER_FILE_MAX: usize = 200;

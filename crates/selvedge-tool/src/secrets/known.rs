@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 use super::pattern::{Hit, Severity, merge};
 use super::redactor;
@@ -105,6 +105,9 @@ fn forms(value: &str) -> Vec<String> {
         percent_encoded(value, false).replace("%20", "+"),
         hexadecimal(value, false),
         hexadecimal(value, true),
+        // Alone, it ends otherwise than within something.
+        STANDARD.encode(value),
+        URL_SAFE.encode(value),
     ];
     for form in base64_forms(value) {
         forms.extend(pieces(&form));
@@ -174,7 +177,6 @@ fn hexadecimal(value: &str, upper: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::engine::general_purpose::STANDARD;
     use proptest::prelude::*;
 
     fn known(value: &str) -> Known {

@@ -120,8 +120,8 @@ impl Secrets {
         self.know_all(secret.iter().map(String::as_str));
     }
 
-    /// Learns what is in the sensitive files of a workspace. Looks for them once,
-    /// and again into those that have changed.
+    /// Learns what is in the sensitive files of a workspace. Looks for them once, for
+    /// some milliseconds, and again into those that have changed.
     pub(crate) fn know_workspace(&self, workspace: &Workspace) {
         harvest::refresh(self, workspace);
     }

@@ -9,6 +9,7 @@ mod json;
 mod providers;
 mod questions;
 mod run;
+mod secrets;
 mod sessions;
 mod stopping;
 mod terminal;
