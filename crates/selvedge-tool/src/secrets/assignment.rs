@@ -122,9 +122,10 @@ fn value_at(line: &str, operator: &str, from: usize) -> Option<Read> {
     let closing = format!("{escape}{quote}");
     let length = rest.find(&closing)?;
     let range = begins..begins + length;
+    // In prose, names stand between backticks.
     Some(Read {
         range,
-        is_quoted: true,
+        is_quoted: quote != '`',
     })
 }
 
@@ -151,7 +152,7 @@ fn judge(
 ) -> Option<(&'static str, Severity)> {
     let name = snake_case(name);
     let length = value.chars().count();
-    if length < 8 || !is_password(value) || is_template(value) || is_harmless(&name) {
+    if length < 8 || !is_password(value, "") || is_template(value) || is_harmless(&name) {
         return None;
     }
     let flat = name.replace('_', "");

@@ -74,6 +74,10 @@ impl Block {
         let mut from = 0;
         while let Some(begin) = BEGIN.find_at(line, from) {
             let rest = &line[begin.end()..];
+            if is_constant(rest) {
+                from = begin.end();
+                continue;
+            }
             let end = match END.find(rest) {
                 Some(end) => begin.end() + end.end(),
                 // On its own line it goes on in the next; within one it was cut.
@@ -88,6 +92,13 @@ impl Block {
         }
         hits
     }
+}
+
+/// Whether the first line of a key is a text of its own in a program that handles
+/// keys: it is closed at once, and nothing is added to it.
+fn is_constant(rest: &str) -> bool {
+    let after = rest.trim_start_matches('\\').strip_prefix(['"', '\'', '`']);
+    after.is_some_and(|after| !after.trim_start().starts_with(['+', ',']))
 }
 
 // What may follow the first line of a key in a quoted text.

@@ -141,7 +141,7 @@ fn values<'a>(secrets: &Secrets, content: &'a str) -> Vec<&'a str> {
 
 fn has_noise(value: &str) -> bool {
     value.len() >= 16
-        && super::plausible::is_wordless(value)
+        && super::plausible::is_wordless(value, "")
         && super::plausible::entropy(value) >= 3.0
 }
 

@@ -67,8 +67,8 @@ pub(super) struct Pattern {
     pub(super) words: &'static [&'static str],
     /// Its first group is the secret; without a group, all of it.
     pub(super) regex: &'static str,
-    /// Whether a match is a secret.
-    pub(super) accepts: fn(&str) -> bool,
+    /// Whether a value is a secret, given what follows it.
+    pub(super) accepts: fn(&str, &str) -> bool,
 }
 
 /// A secret in a line.
@@ -142,7 +142,7 @@ impl Patterns {
         for (at, pattern) in TABLE.iter().enumerate() {
             if wanted & (1 << at) != 0 {
                 each(regex(at), line, |range| {
-                    if (pattern.accepts)(&line[range.clone()]) {
+                    if (pattern.accepts)(&line[range.clone()], &line[range.end..]) {
                         hits.push(Hit::new(range, pattern.name, pattern.severity));
                     }
                 });

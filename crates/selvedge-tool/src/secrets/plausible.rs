@@ -5,31 +5,33 @@
 //! for nothing.
 
 /// Whether the value of a service's key could be one: not an example.
-pub(super) fn is_key(value: &str) -> bool {
+pub(super) fn is_key(value: &str, _: &str) -> bool {
     !is_placeholder(value) && entropy(value) >= 2.5
 }
 
 /// As [`is_key`], and not made of words: what a person would type in its place.
-pub(super) fn is_wordless(value: &str) -> bool {
-    is_key(value) && has_digit(value) && value.bytes().any(|byte| byte.is_ascii_alphabetic())
+pub(super) fn is_wordless(value: &str, after: &str) -> bool {
+    is_key(value, after) && has_digit(value) && value.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Anything but an example.
-pub(super) fn is_word(value: &str) -> bool {
+pub(super) fn is_word(value: &str, _: &str) -> bool {
     !is_placeholder(value)
 }
 
 /// Whether the value in the place of a password is one.
-pub(super) fn is_password(value: &str) -> bool {
+pub(super) fn is_password(value: &str, _: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     !is_placeholder(value) && !EXAMPLES.contains(&lower.as_str()) && !is_template(value)
 }
 
-/// As [`is_password`], in an address, where a port may be in the same place.
-pub(super) fn is_userinfo(value: &str) -> bool {
+/// As [`is_password`], in an address, where a port may be in the same place, and
+/// which may lead to nobody.
+pub(super) fn is_userinfo(value: &str, after: &str) -> bool {
     let port = value.split('/').next().unwrap_or_default();
     let is_port = port.len() < value.len() && port.bytes().all(|byte| byte.is_ascii_digit());
-    !is_port && is_password(value)
+    let is_example = after.starts_with("@example.") || after.starts_with("@host");
+    !is_port && !is_example && is_password(value, after)
 }
 
 /// Whether a value is an example, or says that it stands for another.
@@ -87,7 +89,7 @@ pub(super) fn is_secret_variable(name: &str, value: &str) -> bool {
 /// be found by accident, and neither an example, a place, a number nor a word.
 pub(super) fn is_valuable(value: &str) -> bool {
     value.chars().count() >= 8
-        && is_password(value)
+        && is_password(value, "")
         && !is_place(value)
         && !is_number(value)
         && !is_plain_word(value)

@@ -56,11 +56,14 @@ pub(super) static TABLE: &[Pattern] = &[
         r"\bgl(?:pat|dt|rt|ptt|cbt|ft|soat|imt|oas|agent)-[A-Za-z0-9_-]{20,}",
     ),
     row("npm_token", &["npm_"], r"\bnpm_[A-Za-z0-9]{36,}\b"),
-    row(
-        "npm_auth_token",
-        &["_auth"],
-        r"(?i)_auth(?:Token)?[ \t]*=[ \t]*([A-Za-z0-9._+/=-]{16,})",
-    ),
+    Pattern {
+        accepts: is_wordless,
+        ..row(
+            "npm_auth_token",
+            &["_auth"],
+            r"(?i)(?:^|[:\s])_auth(?:Token)?[ \t]*=[ \t]*([A-Za-z0-9._+/=-]{16,})",
+        )
+    },
     row("pypi_token", &["pypi-AgE"], r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
     row(
         "rubygems_key",
@@ -196,7 +199,8 @@ pub(super) static TABLE: &[Pattern] = &[
     row(
         "square_token",
         &["EAAA", "sq0"],
-        r"\b(?:EAAA[A-Za-z0-9_-]{60}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,})",
+        // Four letters that base64 is full of.
+        r"(?:^|[^A-Za-z0-9+/_-])(EAAA[A-Za-z0-9_-]{60}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,})(?:[^A-Za-z0-9+/]|$)",
     ),
     row(
         "linear_key",
