@@ -446,6 +446,42 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_answer_has_no_secret_in_any_of_its_forms() {
+        let mut world = World::new(&[(".env", "TOKEN=s3cret-of-the-user\n")]);
+        world.write(
+            "key.sh",
+            "echo api_key = q8Zt1VbX0pLr7KdM2nWc; cat .env; seq 20000; cat .env\n",
+        );
+        let streamed = Arc::new(Mutex::new(String::new()));
+        let sink = streamed.clone();
+        world.context.output = Arc::new(move |text| sink.lock().unwrap().push_str(text));
+        let output = world
+            .call("run_command", json!({"command": "sh key.sh"}))
+            .await;
+        let whole = output.whole.as_deref().unwrap();
+        for text in [
+            &output.text,
+            whole,
+            &streamed.lock().unwrap(),
+            &output.facts.to_string(),
+        ] {
+            for secret in ["s3cret-of-the-user", "q8Zt1VbX0pLr7KdM2nWc"] {
+                assert!(!text.contains(secret), "{}", &text[..200]);
+            }
+        }
+        for text in [&*output.text, whole, &streamed.lock().unwrap()] {
+            assert!(
+                text.starts_with("api_key = [REDACTED]\nTOKEN=[REDACTED]\n1\n"),
+                "{text}"
+            );
+            assert!(text.trim_end().ends_with("20000\nTOKEN=[REDACTED]"));
+        }
+        let broken = r#"{"path": "s3cret-of-the-user" x}"#;
+        let refused = world.check("read_file", broken).unwrap_err();
+        assert!(refused.text.contains("[REDACTED]"), "{}", refused.text);
+    }
+
+    #[tokio::test]
     async fn what_the_agent_handles_is_not_run_here() {
         let world = World::new(&[]);
         for (name, input) in [

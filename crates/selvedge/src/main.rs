@@ -77,12 +77,12 @@ fn hide() {
 /// Says that something went wrong that never should, without saying a secret.
 fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
     let trace = std::backtrace::Backtrace::capture();
-    let mut text = format!("error: a fault in Selvedge: {panic}\n");
+    let mut text = format!("error: a fault in Selvedge: {panic}");
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
-        text.push_str(&format!("{trace}\n"));
+        text.push_str(&format!("\n{trace}"));
     }
-    text.push_str("  hint: what was recorded is safe; `selvedge resume` goes on");
     out::say(&secrets::of_this_process().redact(&text));
+    out::say("  hint: what was recorded is safe; `selvedge resume` goes on");
 }
 
 /// Logs to stderr, if somebody asked for it.

@@ -86,8 +86,7 @@ pub(super) fn scrub(secrets: &Secrets, input: &mut Value, field: &str, contents:
     match input {
         Value::String(text) => {
             let mut clean = secrets.redact_known(text).into_owned();
-            let found = secrets.scan(&clean);
-            if !contents.contains(&field) && found.iter().any(is_refused) {
+            if !contents.contains(&field) && secrets.scan(&clean).iter().any(is_refused) {
                 clean = secrets.redact(&clean).into_owned();
             }
             let is_new = clean != *text;
@@ -119,5 +118,75 @@ fn each_text<'a>(value: &'a Value, field: &'a str, visit: &mut dyn FnMut(&'a str
             .iter()
             .for_each(|(name, value)| each_text(value, name, visit)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn token() -> String {
+        format!("{}{}", "ghp_", "q8Zt1VbX0pLr7KdM2nWc".repeat(2))
+    }
+
+    #[test]
+    fn a_secret_is_found_however_deep_it_lies_and_not_in_file_contents() {
+        let secrets = Secrets::new();
+        let check =
+            |input: &Value, is_run| refuse_marker(&secrets, "tool", input, &["content"], is_run);
+        let deep = json!({"a": [{"b": {"headers": ["x", token()]}}]});
+        let refused = check(&deep, false).unwrap_err();
+        assert!(
+            refused
+                .text
+                .contains("`headers` holds a secret (github_token"),
+            "{}",
+            refused.text
+        );
+        assert!(!refused.text.contains(&token()));
+        assert!(check(&json!({"content": token()}), true).is_ok());
+        assert_eq!(
+            secrets.in_contents(&json!({"content": token()}), &["content"]),
+            ["github_token"]
+        );
+        // A marker is harmless where nothing is run.
+        let marked = json!({"pattern": MARK});
+        assert!(check(&marked, false).is_ok());
+        assert!(
+            check(&marked, true)
+                .unwrap_err()
+                .text
+                .contains("`search_files`")
+        );
+        // Tests have passwords of their own.
+        assert!(check(&json!({"command": "PGPASSWORD=test-pass-1 psql"}), true).is_ok());
+    }
+
+    #[test]
+    fn a_file_without_secrets_may_have_the_marker_in_it() {
+        let secrets = Secrets::new();
+        let loses = |path: &str, before: &str, after: &str| {
+            loses_secrets(
+                &secrets,
+                Path::new(path),
+                Some(before.as_bytes()),
+                after.as_bytes(),
+            )
+            .is_some()
+        };
+        assert!(!loses(
+            "log.rs",
+            "let mark = 1;",
+            "let mark = \"[REDACTED]\";"
+        ));
+        assert!(loses(
+            "a.toml",
+            "password = \"hunter22!\"",
+            "password = \"[REDACTED]\""
+        ));
+        assert!(!loses("a.toml", "password = \"hunter22!\"\na = 1", "a = 2"));
+        assert!(loses(".env", "A=1", "A=[REDACTED]"));
+        assert!(!loses(".env", "A=1", "A=2"));
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn is_password(value: &str, _: &str) -> bool {
 pub(super) fn is_userinfo(value: &str, after: &str) -> bool {
     let port = value.split('/').next().unwrap_or_default();
     let is_port = port.len() < value.len() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_example = after.starts_with("@example.") || after.starts_with("@host");
+    let is_example = after.starts_with("@example.");
     !is_port && !is_example && is_password(value, after)
 }
 

@@ -25,7 +25,7 @@ pub struct Redactor {
     gone: usize,
     /// Whether a beginning was found: the rest of the line is held.
     is_held: bool,
-    /// Lower-case beginnings of secrets.
+    /// Lower-case beginnings of secrets, sorted.
     starts: Vec<String>,
 }
 
@@ -82,15 +82,29 @@ impl Redactor {
         // The end of the line so far may be the beginning of a beginning.
         let may_start = |at: &usize| {
             let rest = &rest[*at..];
-            let mut starts = self.starts.iter();
+            let mut starts = self.starts_like(rest);
             starts.any(|start| rest.starts_with(start.as_str()) || start.starts_with(rest))
         };
         let mut places = rest.char_indices().map(|(at, _)| at);
         let until = places.find(may_start).unwrap_or(rest.len());
-        let mut starts = self.starts.iter();
-        self.is_held = starts.any(|start| rest[until..].starts_with(start.as_str()));
+        let held = &rest[until..];
+        let is_held = self
+            .starts_like(held)
+            .any(|start| held.starts_with(start.as_str()));
+        self.is_held = is_held;
         shown.push_str(&self.line[self.gone..self.gone + until]);
         self.gone += until;
+    }
+
+    /// The beginnings that have the same first letter.
+    fn starts_like(&self, text: &str) -> impl Iterator<Item = &String> {
+        let first = text.as_bytes().first().copied();
+        let from = self
+            .starts
+            .partition_point(|start| start.as_bytes().first().copied() < first);
+        self.starts[from..]
+            .iter()
+            .take_while(move |start| start.as_bytes().first().copied() == first)
     }
 }
 
