@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Part, Request, Response};
+use selvedge_model::{Broken, Part, Request, Response};
 use selvedge_tool::{Secrets, Toolbox};
 
 /// Takes known values out of a request.
@@ -41,6 +41,19 @@ pub fn response(toolbox: &Toolbox, response: &mut Response) {
     }
 }
 
+/// Takes secrets out of an answer that broke off.
+pub fn broken(secrets: &Secrets, broken: Option<&mut Broken>) {
+    let Some(broken) = broken else { return };
+    if let Some(clean) = broken
+        .text
+        .text()
+        .and_then(|text| changed(secrets.redact(text)))
+    {
+        broken.text = Payload::new(clean);
+    }
+    broken.why = secrets.redact(&broken.why).into_owned();
+}
+
 /// Replaces the text of a part by what `clean` makes of it, if anything.
 fn replace(part: &mut Part, clean: &dyn Fn(&str) -> Option<String>) {
     let Some(clean) = text_of(part).and_then(|text| clean(text)) else {
@@ -56,6 +69,7 @@ fn replace(part: &mut Part, clean: &dyn Fn(&str) -> Option<String>) {
         }
         Part::ToolCall(call) => call.arguments = clean,
         Part::ToolResult(result) => result.content = clean,
+        Part::Image(_) => {}
     }
 }
 
@@ -64,6 +78,7 @@ fn text_of(part: &Part) -> Option<&Arc<str>> {
         Part::Text { text } | Part::Reasoning { text, .. } => text.text(),
         Part::ToolCall(call) => call.arguments.text(),
         Part::ToolResult(result) => result.content.text(),
+        Part::Image(_) => None,
     }
 }
 

@@ -9,10 +9,14 @@
 //! - `spec`: what a run starts with, recorded once
 //! - `machine`: the loop: ask, act, repeat
 //! - `reply`: what a model's answer means
+//! - `salvage`: what is left of a structured answer that does not fit
 //! - `tools`: the calls of one answer, in their order
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `asking`: asks models, for the performer
+//! - `purse`: the budgets of a session and of its runs
+//! - `common`: the ceilings that all sessions share
 //! - `discretion`: what a model is not told, and what is not stored of its answers
 //! - `usage`: what was spent
 //!
@@ -24,14 +28,18 @@
 //! - No known secret goes to a model, and none comes from one into the ledger.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod asking;
 mod call;
+mod common;
 mod context;
 mod crew;
 mod definition;
 mod discretion;
 mod machine;
 mod performer;
+mod purse;
 mod reply;
+mod salvage;
 mod setup;
 mod spec;
 mod tools;
@@ -45,6 +53,7 @@ pub use crew::{Crew, CrewError};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
+pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use spec::{Approve, RunSpec};
 pub use tools::{AGENT, DELEGATE};

@@ -30,6 +30,9 @@ pub struct RunSpec {
     /// Whether somebody is waiting for the run: its calls go before others.
     #[serde(default)]
     pub awaited: bool,
+    /// Among runs that are waited for alike, or not: more is sooner.
+    #[serde(default = "usual_priority")]
+    pub priority: u8,
     /// The system prompt, complete.
     pub system: Payload,
     /// The tools, by name, and what they do to the world.
@@ -51,6 +54,11 @@ pub struct RunSpec {
     /// Agents it may hand work to, by name. Theirs are empty of requests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub team: BTreeMap<String, RunSpec>,
+}
+
+/// The priority of an agent whose file names none.
+pub(crate) fn usual_priority() -> u8 {
+    selvedge_model::Urgency::default().priority
 }
 
 /// What happens before a command runs.

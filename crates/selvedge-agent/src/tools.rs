@@ -203,6 +203,7 @@ impl Pending {
             id,
             content,
             is_error,
+            images: Vec::new(),
         });
     }
 
@@ -217,6 +218,7 @@ impl Pending {
             id,
             content: Payload::inline(text),
             is_error,
+            images: Vec::new(),
         })
     }
 

@@ -1,13 +1,14 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, a resume, a start and looking
-//! for secrets cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start
+//! and looking for secrets cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `resume`, `start`, `secrets`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `start`, `secrets`.
 
 mod crowd;
 mod figures;
+mod gate;
 mod resume;
 mod rig;
 mod secrets;
@@ -26,6 +27,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("crowd") {
         crowd::measure(&mut figures)?;
+    }
+    if wants("gate") {
+        gate::measure(&mut figures)?;
     }
     if wants("resume") {
         resume::measure(&mut figures)?;

@@ -23,5 +23,5 @@ pub use disk::{
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
 pub use leaks::{Leak, leaks, leaks_in};
-pub use server::{ModelServer, Recorded, Reply, ReplyFault, Wire};
+pub use server::{Case, ModelServer, Recorded, Reply, ReplyFault, STORM_KEY, Storm, Wire};
 pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

@@ -176,7 +176,8 @@ impl Toolbox {
                 sink(&piece);
             }
         });
-        let mut output = deadline::run(tool.as_ref(), &inner, &call.input, evidence).await;
+        let mut output =
+            deadline::run(call.name(), tool.as_ref(), &inner, &call.input, evidence).await;
         let rest = redactor.lock().expect("no panic under this lock").finish();
         if !rest.is_empty() {
             (ctx.output)(&rest);

@@ -25,6 +25,7 @@
 mod ask;
 mod commands;
 mod config;
+mod countdown;
 mod drive;
 mod env;
 mod error;
@@ -35,6 +36,7 @@ mod out;
 mod paths;
 mod progress;
 mod prompt;
+mod script;
 mod secrets;
 mod sessions;
 mod story;

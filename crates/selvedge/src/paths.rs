@@ -59,6 +59,11 @@ impl Paths {
         self.data.join("consents.json")
     }
 
+    /// Answers that are given again to the very same request.
+    pub fn cache(&self) -> PathBuf {
+        self.data.join("cache")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

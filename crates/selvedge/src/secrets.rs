@@ -4,8 +4,9 @@
 //! agent is looked at with it. Keys become known as they are read.
 
 use std::io::{self, BufRead, Write};
-use std::sync::{LazyLock, RwLock};
+use std::sync::{Arc, LazyLock, RwLock};
 
+use selvedge_model::Clean;
 use selvedge_tool::{CustomPattern, Finding, Secrets, Severity};
 
 use crate::config::{Config, OnSecret};
@@ -39,6 +40,11 @@ pub fn learn(config: &Config) -> Result<()> {
             .cause(error)
             .hint("correct it; `selvedge config path` names the files")
     })
+}
+
+/// Takes known values out of what is kept outside of the ledger.
+pub fn cleaner() -> Clean {
+    Arc::new(|text| SECRETS.redact_known(text).into_owned())
 }
 
 /// Lets a text pass that is to be given to an agent, or says why it may not.

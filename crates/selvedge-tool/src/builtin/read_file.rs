@@ -75,14 +75,20 @@ impl Tool for ReadFile {
             };
         }
         let (workspace, known) = (Arc::clone(&context.workspace), context.secrets.clone());
+        let is_sensitive = known.is_sensitive(Path::new(&arguments.path));
+        if !is_sensitive && let Some(content) = workspace.read_at_once(&arguments.path) {
+            let bytes = content.len() as u64;
+            return read(&arguments, bytes, Cursor::new(content));
+        }
         blocking(move || match workspace.open_file(&arguments.path) {
-            Ok((file, place))
-                if known.is_sensitive(&place) || known.is_sensitive(Path::new(&arguments.path)) =>
-            {
+            Ok((file, place)) if is_sensitive || known.is_sensitive(&place) => {
                 known.note(&workspace, &place);
                 stub(&arguments.path, file)
             }
-            Ok((file, _)) => read(&arguments, file),
+            Ok((file, _)) => {
+                let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+                read(&arguments, bytes, file)
+            }
             Err(error) => error.into(),
         })
         .await
@@ -94,9 +100,8 @@ impl Tool for ReadFile {
     }
 }
 
-fn read(arguments: &Arguments, file: File) -> ToolOutput {
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut reader = BufReader::with_capacity(BINARY_CHECK_BYTES, file);
+fn read(arguments: &Arguments, bytes: u64, content: impl Read) -> ToolOutput {
+    let mut reader = BufReader::with_capacity(BINARY_CHECK_BYTES, content);
     match reader.fill_buf() {
         Ok(start) if start.contains(&0) => ToolOutput::error(format!(
             "`{}` is a binary file of {bytes} bytes: use `run_command` with a program that understands it",
@@ -311,7 +316,7 @@ mod tests {
         let world = World::new(&[("dir/x", "")]);
         let root = world.root();
         std::fs::write(root.join("bin"), b"\x7fELF\0\0").unwrap();
-        let sparse = File::create(root.join("sparse")).unwrap();
+        let sparse = std::fs::File::create(root.join("sparse")).unwrap();
         sparse.set_len(1 << 40).unwrap();
         rustix::fs::mknodat(
             world.context.workspace.dir(),

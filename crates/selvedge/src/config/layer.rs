@@ -29,6 +29,8 @@ pub enum Kind {
     Number,
     /// A whole number.
     Whole,
+    /// Yes or no.
+    Flag,
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
@@ -46,7 +48,19 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("slots.per_provider", Kind::Whole),
+    key("slots.in_all", Kind::Whole),
+    key("cache", Kind::Flag),
     key("secrets.prompt", Kind::Text),
+];
+
+/// Every key that is a table of the user's own names, and why a project's is not
+/// read.
+const TABLES: &[(&str, &str)] = &[
+    ("catalogue", "it decides where keys are sent"),
+    ("fallback", "it decides who sees your work"),
+    ("budget", "it decides what all your projects may spend"),
+    ("soft_limits", "it is about all your projects"),
 ];
 
 /// Every key that has a list: what all layers say holds together.
@@ -102,7 +116,7 @@ pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
     pub(super) lists: BTreeMap<&'static str, Vec<toml::Value>>,
-    pub(super) catalogue: toml::Table,
+    pub(super) tables: toml::Table,
 }
 
 impl Layer {
@@ -112,7 +126,7 @@ impl Layer {
             origin: Origin::Default,
             values: [("crew", text("solo")), ("approve", text("ask"))].into(),
             lists: BTreeMap::new(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
         }
     }
 
@@ -131,10 +145,10 @@ impl Layer {
             }
         };
         let mut table = file::parse(path, &text)?;
-        let catalogue = match table.remove("catalogue") {
-            Some(toml::Value::Table(catalogue)) => catalogue,
-            _ => toml::Table::new(),
-        };
+        let tables = TABLES
+            .iter()
+            .filter_map(|(name, _)| table.remove_entry(*name));
+        let tables = tables.collect();
         let value = |key: &str| match key.split_once('.') {
             None => table.get(key).cloned(),
             Some((group, name)) => table.get(group)?.get(name).cloned(),
@@ -150,7 +164,7 @@ impl Layer {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
             lists: lists.collect(),
-            catalogue,
+            tables,
         }))
     }
 
@@ -173,7 +187,7 @@ impl Layer {
             origin: Origin::Variable(String::new()),
             values,
             lists: BTreeMap::new(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
         })
     }
 
@@ -227,12 +241,18 @@ impl Layer {
                  security, not loosen it; put it into your own configuration"
             ));
         }
-        if !self.catalogue.is_empty() {
-            self.catalogue.clear();
+        if self.values.remove("cache").is_some() {
             warnings.push(format!(
-                "`[catalogue]` in `{file}` is ignored: it decides where keys are sent; put it \
+                "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
             ));
+        }
+        for (name, why) in TABLES {
+            if self.tables.remove(*name).is_some() {
+                warnings.push(format!(
+                    "`[{name}]` in `{file}` is ignored: {why}; put it into your own configuration"
+                ));
+            }
         }
         warnings
     }
@@ -272,6 +292,11 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             .parse()
             .map(toml::Value::Integer)
             .map_err(|_| format!("`{text}` is not a whole number"))?,
+        Kind::Flag => match text.trim() {
+            "true" | "1" | "yes" => toml::Value::Boolean(true),
+            "false" | "0" | "no" => toml::Value::Boolean(false),
+            _ => return Err(format!("`{text}` is neither `true` nor `false`")),
+        },
     };
     let mut table = toml::Table::new();
     place(&mut table, key.name, value.clone());

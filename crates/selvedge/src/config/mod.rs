@@ -8,6 +8,7 @@
 mod file;
 mod layer;
 mod settings;
+mod spending;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +27,8 @@ use crate::paths::Paths;
 pub struct Config {
     values: BTreeMap<&'static str, (toml::Value, Origin)>,
     lists: BTreeMap<&'static str, Vec<toml::Value>>,
-    catalogue: toml::Table,
+    /// What is a table of the user's own names.
+    tables: toml::Table,
     warnings: Vec<String>,
 }
 
@@ -54,7 +56,7 @@ impl Config {
         let mut config = Self {
             values: BTreeMap::new(),
             lists: BTreeMap::new(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
             warnings: Vec::new(),
         };
         config.lay(Layer::defaults());
@@ -85,7 +87,7 @@ impl Config {
         for (key, items) in layer.lists {
             self.lists.entry(key).or_default().extend(items);
         }
-        lay_over(&mut self.catalogue, &layer.catalogue);
+        lay_over(&mut self.tables, &layer.tables);
     }
 
     /// Every value with its origin, by key; `None` where nothing is set.
@@ -95,8 +97,9 @@ impl Config {
     }
 
     /// The models and prices a user has added.
-    pub fn catalogue(&self) -> &toml::Table {
-        &self.catalogue
+    pub fn catalogue(&self) -> toml::Table {
+        let catalogue = self.tables.get("catalogue").and_then(toml::Value::as_table);
+        catalogue.cloned().unwrap_or_default()
     }
 
     /// What was left out or sets nothing, and why.
@@ -106,7 +109,7 @@ impl Config {
 
     /// The values, typed.
     pub fn settings(&self) -> Settings {
-        let mut table = toml::Table::new();
+        let mut table = self.tables.clone();
         for (key, (value, _)) in &self.values {
             place(&mut table, key, value.clone());
         }

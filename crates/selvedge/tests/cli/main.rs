@@ -5,6 +5,7 @@ mod bad_input;
 mod config;
 mod crews;
 mod demo;
+mod gate;
 mod json;
 mod providers;
 mod questions;

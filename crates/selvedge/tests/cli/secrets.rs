@@ -127,6 +127,31 @@ fn secrets_of_every_origin_reach_neither_disk_nor_screen_nor_model() {
 }
 
 #[test]
+fn neither_a_broken_answer_nor_the_cache_nor_a_cassette_keeps_a_secret() {
+    let key = provider_key();
+    let said = || {
+        Reply::text(format!(
+            "I have found it, and it is {key}; that is all there is."
+        ))
+    };
+    let broken =
+        ReplyFault::ErrorEvent(format!("data: {{\"error\":{{\"message\":\"{key}\"}}}}\n\n"));
+    let stage = stage([said().with_fault(broken), said()]);
+    stage
+        .world
+        .write("home/config/config.toml", "cache = true\n");
+    let tape = stage.world.home().join("tape.jsonl");
+    let ran = stage.selvedge(&["run", "--json", "--record", tape.to_str().unwrap(), "look"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(stage.server.requests().len(), 2, "{}", ran.stderr);
+    let cached = std::fs::read_dir(stage.world.home().join("data/cache")).unwrap();
+    assert_eq!(cached.count(), 1);
+    let taped = std::fs::read_to_string(&tape).unwrap();
+    assert!(taped.contains("it is [REDACTED]; that"), "{taped}");
+    stage.check_nothing_leaked(&[&ran]);
+}
+
+#[test]
 fn a_scan_would_find_what_is_stored() {
     let stage = stage([Reply::text("the word is plainly-visible-1")]);
     stage.selvedge(&["run", "say it"]);

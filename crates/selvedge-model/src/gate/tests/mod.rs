@@ -1,13 +1,17 @@
+//! The gate before models that do as they are told.
+
+mod trouble;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use selvedge_runtime::SeededChance;
+use selvedge_runtime::{Clock, Notice, SeededChance};
 use serde_json::json;
 
 use super::*;
 use crate::scripted::{Entry, ScriptedModel, Turn};
-use crate::types::Stop;
+use crate::types::{Response, Stop, Usage};
 
 fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
@@ -83,7 +87,7 @@ fn limited(seconds: u64) -> Entry {
 /// Asks once; returns what came of it, the notices, and the seconds it took.
 async fn ask(gate: &Gate) -> (Result<Answered, Failed>, Vec<String>, f64) {
     let notices = Mutex::new(Vec::new());
-    let notice = |text: &str| notices.lock().unwrap().push(text.to_owned());
+    let notice = |notice: Notice| notices.lock().unwrap().push(notice.text);
     let begun = tokio::time::Instant::now();
     let cancel = CancellationToken::new();
     let result = gate
@@ -159,7 +163,7 @@ async fn a_wait_ends_when_the_call_is_cancelled() {
     let gate = gate(vec![limited(50), Turn::text("hi").into()]);
     let cancel = CancellationToken::new();
     let begun = tokio::time::Instant::now();
-    let notice = |_: &str| cancel.cancel();
+    let notice = |_: Notice| cancel.cancel();
     let failed = gate
         .ask(&request("scripted/demo"), &mut |_| {}, &notice, &cancel)
         .await
@@ -312,9 +316,9 @@ fn down(_: u32) -> Result<&'static str, ModelError> {
 async fn ask_a(gate: &Gate, urgency: Urgency, fallbacks: &[String]) -> Result<Answered, Failed> {
     let request = request("a/one");
     let ask = Ask {
-        request: &request,
         urgency,
         fallbacks,
+        ..Ask::from(&request)
     };
     gate.ask(ask, &mut |_| {}, &|_| {}, &CancellationToken::new())
         .await

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_agent::{
@@ -9,7 +10,7 @@ use selvedge_agent::{
     assemble,
 };
 use selvedge_ledger::{
-    Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId,
+    Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId, Time,
 };
 use selvedge_model::{Catalogue, Gate, Providers, Retry, ScriptedModel};
 use selvedge_runtime::{
@@ -54,6 +55,7 @@ pub struct Story {
     budget_usd: Option<f64>,
     schema: Option<Value>,
     limits: Option<Limits>,
+    attempts: u32,
 }
 
 /// A story in which the engineer gives these answers, as in a script file.
@@ -70,6 +72,7 @@ pub fn story(engineer: &str) -> Story {
         budget_usd: None,
         schema: None,
         limits: None,
+        attempts: 1,
     }
 }
 
@@ -117,6 +120,12 @@ impl Story {
         self
     }
 
+    /// With a gate that asks so often before it gives up.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
     /// With another crew than solo, and the answers of its other agents.
     pub fn crew(
         mut self,
@@ -136,6 +145,22 @@ impl Story {
             .build()
             .unwrap();
         runtime.block_on(Stage::new(self).play())
+    }
+}
+
+/// The machine's clock, with nobody's patience.
+struct Hasty;
+
+#[async_trait]
+impl Clock for Hasty {
+    fn now(&self) -> Time {
+        SystemClock.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        SystemClock
+            .sleep(duration.min(Duration::from_millis(5)))
+            .await;
     }
 }
 
@@ -164,7 +189,7 @@ impl Stage {
             story,
             folder,
             ledger,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(Hasty),
             lives: 0,
         }
     }
@@ -295,7 +320,7 @@ impl Stage {
             chance,
         )
         .with_retry(Retry {
-            attempts_max: 1,
+            attempts_max: self.story.attempts,
             ..Retry::default()
         });
         let inner = AgentPerformer::new(
@@ -369,6 +394,14 @@ impl Stage {
                 )
             }
             "ModelCallFinished" => text(&data["effect"]),
+            "ModelCallInterrupted" => {
+                let left = &data["left"];
+                let said = match left["text"].as_str() {
+                    Some(said) => format!(" {said:?} ({})", text(&left["why"])),
+                    None => String::new(),
+                };
+                format!("{}{said}", text(&data["effect"]))
+            }
             "ToolCallStarted" => {
                 format!(
                     "{} {} attempt={}",
