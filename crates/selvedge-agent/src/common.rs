@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::{Ledger, LedgerError, StreamFilter, Time};
-use selvedge_model::{CallName, CeilingError, Ceilings, Past, Spend};
+use selvedge_model::{BudgetError, CallName, CeilingError, Ceilings, Past, Spend};
 use selvedge_runtime::{Clock, Hold, Scene};
 use tokio::sync::OnceCell;
 
@@ -47,6 +47,17 @@ impl Common {
             Ok(warnings) => {
                 tell(scene, warnings);
                 Ok(())
+            }
+            Err(CeilingError::Reached {
+                error: BudgetError::PriceUnknown { budget, .. },
+                ..
+            }) => {
+                let model = spec.model.clone();
+                Err(Hold {
+                    reason: "budget".into(),
+                    detail: BudgetError::PriceUnknown { budget, model }.to_string(),
+                    until: None,
+                })
             }
             Err(CeilingError::Reached { error, until }) => {
                 let soon = self.clock.now().plus_millis(UNDER_WAY_MILLIS);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
 use selvedge_model::{Message, ToolDefinition};
-use selvedge_tool::{ToolSpec, Toolbox, Workspace, World};
+use selvedge_tool::{Sandbox, ToolSpec, Toolbox, Workspace, World};
 use serde_json::{Value, json};
 
 use crate::context::{Context, Fit};
@@ -26,6 +26,8 @@ pub struct Setup<'a> {
     pub workspace: PathBuf,
     /// What happens before a command runs.
     pub approve: Approve,
+    /// What its commands may reach.
+    pub sandbox: Sandbox,
     /// What it may cost in dollars.
     pub budget_usd: Option<f64>,
     /// The schema its result must fit.
@@ -160,6 +162,7 @@ impl Assembler<'_> {
             limits: agent.limits,
             output_schema: schema.cloned(),
             approve: self.setup.approve,
+            sandbox: self.setup.sandbox.clone(),
             budget_usd: self.setup.budget_usd,
             workspace: self.setup.workspace.clone(),
             team,

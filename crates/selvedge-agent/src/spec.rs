@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::World;
+use selvedge_tool::{Sandbox, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,6 +46,9 @@ pub struct RunSpec {
     pub output_schema: Option<Value>,
     /// What happens before a command runs.
     pub approve: Approve,
+    /// What its commands may reach.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// What the session may cost in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
@@ -80,7 +83,52 @@ impl RunSpec {
         let mut child = self.team.get(agent)?.clone();
         child.request = request;
         child.budget_usd = self.budget_usd;
+        // Whoever is waited for lends its place to whom it waits for.
         child.awaited = self.awaited;
+        child.priority = child.priority.max(self.priority);
+        child.sandbox = child.sandbox.within(&self.sandbox);
         Some(child)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(priority: u8) -> RunSpec {
+        RunSpec {
+            crew: "test".into(),
+            agent: "agent".into(),
+            request: Payload::new(""),
+            model: "test/one".into(),
+            fallbacks: Vec::new(),
+            awaited: false,
+            priority,
+            system: Payload::new(""),
+            tools: BTreeMap::new(),
+            definitions: Payload::new("[]"),
+            limits: Limits::default(),
+            output_schema: None,
+            approve: Approve::Auto,
+            budget_usd: None,
+            workspace: ".".into(),
+            sandbox: Sandbox::off(),
+            team: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_helper_goes_before_others_when_its_caller_does() {
+        let team = [("librarian", 20), ("architect", 80)];
+        let team = team.map(|(name, priority)| (name.to_owned(), spec(priority)));
+        let engineer = RunSpec {
+            awaited: true,
+            team: team.into(),
+            ..spec(60)
+        };
+        let helper = |name| engineer.child(name, Payload::new("look")).unwrap();
+        let (librarian, architect) = (helper("librarian"), helper("architect"));
+        assert!(librarian.awaited && architect.awaited);
+        assert_eq!((librarian.priority, architect.priority), (60, 80));
     }
 }

@@ -274,6 +274,7 @@ impl World {
             approve: Approve::Auto,
             budget_usd: Some(self.edge.usd.dollars()),
             workspace: ".".into(),
+            sandbox: selvedge_tool::Sandbox::off(),
             team: BTreeMap::new(),
         }
     }

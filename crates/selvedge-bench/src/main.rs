@@ -1,16 +1,17 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start
-//! and looking for secrets cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start, a
+//! sandbox and looking for secrets cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `start`, `secrets`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `start`, `sandbox`, `secrets`.
 
 mod crowd;
 mod figures;
 mod gate;
 mod resume;
 mod rig;
+mod sandbox;
 mod secrets;
 mod start;
 mod turns;
@@ -39,6 +40,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("secrets") {
         secrets::measure(&mut figures)?;
+    }
+    if wants("sandbox") {
+        sandbox::measure(&mut figures)?;
     }
     figures.table();
     Ok(())

@@ -88,7 +88,7 @@ pub trait Watcher: Send + Sync {
 /// Something a waiting person should know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// What happened, in a sentence.
+    /// What happened, in a sentence; empty if it is not worth one.
     pub text: String,
     /// When it goes on, for a countdown.
     pub until: Option<Time>,

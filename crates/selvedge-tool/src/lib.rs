@@ -6,7 +6,9 @@
 //! - `toolbox`: the tools at hand, and the one path that every call takes
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
+//! - `sandbox`: the fence around commands
 //! - `process`: commands that end, together with everything they started
+//! - `report`: what tools report, as structure
 //! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
@@ -25,6 +27,8 @@ mod builtin;
 mod cut;
 mod deadline;
 mod process;
+mod report;
+mod sandbox;
 mod schema;
 mod secrets;
 #[cfg(test)]
@@ -33,6 +37,10 @@ mod tool;
 mod toolbox;
 mod workspace;
 
+pub use sandbox::{
+    Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
+    try_sandbox,
+};
 pub use secrets::{
     Consent, ConsentBook, Credential, CustomPattern, Finding, Granted, Lender, Lent, MARK,
     NoConsent, Redactor, RuleError, Scopes, Secrets, SensitiveFiles, Severity, Vault, Wanted,

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Checked, Lent, ResultStore, Secrets, ToolContext, ToolOutput, ToolProbe, Toolbox,
-    Workspace,
+    Caller, Checked, Lent, ResultStore, Sandbox, Secrets, ToolContext, ToolOutput, ToolProbe,
+    Toolbox, Workspace,
 };
 
 /// A scratch directory `app`, and the built-in tools to use in it.
@@ -42,6 +42,8 @@ impl World {
             cancel: CancellationToken::new(),
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),
+            awaited: true,
+            sandbox: Arc::new(Sandbox::off()),
             results: Arc::new(Results::default()),
             caller: Caller::default(),
             secrets: Secrets::new(),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cut::TEXT_CHARS_MAX;
+use crate::sandbox::Sandbox;
 use crate::secrets::{Lent, Secrets};
 use crate::workspace::{PathError, Workspace};
 
@@ -65,6 +66,10 @@ pub struct ToolContext {
     pub output: Arc<dyn Fn(&str) + Send + Sync>,
     /// How long it may run.
     pub timeout: Duration,
+    /// Whether somebody is waiting for the run: its commands go before others.
+    pub awaited: bool,
+    /// What commands may reach.
+    pub sandbox: Arc<Sandbox>,
     /// Finds the whole text of an earlier, shortened result by its name.
     pub results: Arc<dyn ResultStore>,
     /// Who calls.

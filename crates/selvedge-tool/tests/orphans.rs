@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{Caller, Lent, ResultStore, Secrets, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
 use tokio_util::sync::CancellationToken;
 
 const WORKSPACE: &str = "STAND_IN_WORKSPACE";
@@ -34,6 +34,8 @@ async fn stand_in() {
         cancel: CancellationToken::new(),
         output: Arc::new(|_| {}),
         timeout: Duration::from_secs(600),
+        awaited: true,
+        sandbox: Arc::new(Sandbox::off()),
         results: Arc::new(NoResults),
         caller: Caller::default(),
         secrets: Secrets::new(),

@@ -70,6 +70,8 @@ pub async fn session(
             Start::New(spec) => {
                 let fence = Some(lease.fence());
                 driver.start(session, None, AGENT, *spec, fence).await?;
+                // Who works on what is told before anything that happens to them.
+                follower.catch_up().await;
             }
             Start::Resume(letters) => {
                 let spec = spec_of(store, session).await?;
@@ -107,6 +109,10 @@ pub async fn session(
     let released = seat.release(&lease).await;
     let (rest, story) = (outcome?, story?);
     released?;
+    if matches!(rest, Rest::Ended(_)) {
+        // What its commands left there was temporary; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(store.paths.temp(session));
+    }
     let report = Report {
         session,
         story: &story,

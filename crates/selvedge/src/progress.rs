@@ -49,6 +49,8 @@ struct Doing {
 const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
+// A longer pause is not waited for.
+const HOUR_MILLIS: u64 = 60 * 60 * 1000;
 
 impl Progress {
     /// Live if `is_live`, plain lines otherwise. Questions are told unless they
@@ -149,8 +151,10 @@ impl Watcher for Progress {
             state.line(&format!("  {mark}"));
         }
         state.countdown.set(stream, notice.until);
-        let text = format!("  {}", one_line(&notice.text, 200));
-        state.line(&text);
+        if !notice.text.is_empty() {
+            let text = format!("  {}", one_line(&notice.text, 200));
+            state.line(&text);
+        }
         state.refresh();
     }
 }
@@ -383,7 +387,8 @@ fn goes_on(until: Time) -> String {
     let millis = until.millis_since(SystemClock.now()).max(0).unsigned_abs();
     match millis {
         0..1000 => "; it goes on by itself".to_owned(),
-        _ => format!("; it goes on by itself in {}", duration(millis)),
+        1000..=HOUR_MILLIS => format!("; it goes on by itself in {}", duration(millis)),
+        _ => format!("; it can go on in {}", duration(millis)),
     }
 }
 

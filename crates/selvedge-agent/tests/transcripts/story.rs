@@ -17,7 +17,7 @@ use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
-use selvedge_tool::Toolbox;
+use selvedge_tool::{Sandbox, Toolbox};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -300,6 +300,7 @@ impl Stage {
             request: "do it".into(),
             workspace: self.work(),
             approve: self.story.approve,
+            sandbox: Sandbox::off(),
             budget_usd: self.story.budget_usd,
             output_schema: self.story.schema.clone(),
             resolve: &|_| Ok("scripted/story".into()),

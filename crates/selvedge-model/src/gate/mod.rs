@@ -10,6 +10,7 @@ mod breaker;
 mod budget;
 mod course;
 mod estimate;
+mod frequency;
 mod heard;
 mod pacing;
 mod queue;
@@ -37,6 +38,7 @@ pub use spend::{Limits, Spend};
 use self::attempt::Attempt;
 use self::course::{Step, Stumble};
 use self::estimate::ToolSizes;
+use self::frequency::Frequency;
 use self::pacing::{Go, Pacing};
 use self::queue::Queue;
 use crate::cache::ResponseCache;
@@ -58,6 +60,7 @@ pub struct Gate {
     pacing: Pacing,
     tool_sizes: ToolSizes,
     cache: Option<ResponseCache>,
+    resets: Frequency,
 }
 
 impl Gate {
@@ -78,6 +81,7 @@ impl Gate {
             pacing: Pacing::new(BreakerOptions::default()),
             tool_sizes: ToolSizes::default(),
             cache: None,
+            resets: Frequency::default(),
         }
     }
 
@@ -240,6 +244,10 @@ impl Gate {
                 let seconds = wait.as_secs_f64();
                 let text =
                     format!("{error}{lost}; trying again in {seconds:.1} s ({next} of {of})");
+                // What heals by itself is silent, unless it is frequent.
+                let is_transient = matches!(error, ModelError::Transient { .. });
+                let is_silent = is_transient && !self.resets.note(now) && lost.is_empty();
+                let text = if is_silent { String::new() } else { text };
                 (text, Some(later(now, *wait)))
             }
         };

@@ -12,7 +12,7 @@ use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
     Signal, SteerMode, session_state,
 };
-use selvedge_tool::{Toolbox, World};
+use selvedge_tool::{Sandbox, Toolbox, World};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -595,6 +595,7 @@ impl<'a> Universe<'a> {
             limits,
             output_schema: None,
             approve: Approve::Ask,
+            sandbox: Sandbox::off(),
             budget_usd: None,
             workspace: PathBuf::from("."),
             team: BTreeMap::new(),

@@ -4,6 +4,8 @@
 //! hold secrets without being one. Taking those away would make a file unreadable
 //! for nothing.
 
+use crate::process::names_a_secret;
+
 /// Whether the value of a service's key could be one: not an example.
 pub(super) fn is_key(value: &str, _: &str) -> bool {
     !is_placeholder(value) && entropy(value) >= 2.5
@@ -69,7 +71,8 @@ pub(super) fn is_template(value: &str) -> bool {
 /// Whether an environment variable holds a secret that must not be shown.
 pub(super) fn is_secret_variable(name: &str, value: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    let says_so = SECRET_WORDS.iter().any(|word| upper.contains(word));
+    let also = ["PGPASS", "_PAT", "_AUTH"];
+    let says_so = names_a_secret(name) || also.iter().any(|end| upper.ends_with(end));
     let says_not = [
         "_FILE",
         "_PATH",
@@ -153,20 +156,6 @@ fn is_one_character(value: &str) -> bool {
     let first = characters.next();
     characters.all(|character| Some(character) == first)
 }
-
-// As in `process::environment`: what a command does not see, nobody should.
-const SECRET_WORDS: [&str; 10] = [
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "PGPASS",
-    "_PAT",
-    "_AUTH",
-];
 
 // Long enough, or with such neighbours, that no random key has them by accident.
 const PLACEHOLDERS: [&str; 36] = [

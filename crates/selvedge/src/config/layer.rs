@@ -31,6 +31,8 @@ pub enum Kind {
     Whole,
     /// Yes or no.
     Flag,
+    /// Words, with commas in between.
+    List,
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
@@ -51,6 +53,14 @@ pub const KEYS: &[Key] = &[
     key("slots.per_provider", Kind::Whole),
     key("slots.in_all", Kind::Whole),
     key("cache", Kind::Flag),
+    key("sandbox.mode", Kind::Text),
+    key("sandbox.network", Kind::Text),
+    key("sandbox.allow", Kind::List),
+    key("sandbox.writable", Kind::List),
+    key("sandbox.readable", Kind::List),
+    key("sandbox.hidden", Kind::List),
+    key("sandbox.memory_mb_max", Kind::Whole),
+    key("sandbox.processes_max", Kind::Whole),
     key("secrets.prompt", Kind::Text),
 ];
 
@@ -65,6 +75,15 @@ const TABLES: &[(&str, &str)] = &[
 
 /// Every key that has a list: what all layers say holds together.
 const LISTS: &[&str] = &["secrets.patterns", "secrets.files"];
+
+/// What a project cannot say of the sandbox: each of these opens it.
+const OPENINGS: [&str; 5] = [
+    "sandbox.allow",
+    "sandbox.writable",
+    "sandbox.readable",
+    "sandbox.memory_mb_max",
+    "sandbox.processes_max",
+];
 
 impl Key {
     /// The variable that sets it.
@@ -124,7 +143,13 @@ impl Layer {
         let text = |text: &str| toml::Value::String(text.into());
         Self {
             origin: Origin::Default,
-            values: [("crew", text("solo")), ("approve", text("ask"))].into(),
+            values: [
+                ("crew", text("solo")),
+                ("approve", text("ask")),
+                ("sandbox.mode", text("on")),
+                ("sandbox.network", text("off")),
+            ]
+            .into(),
             lists: BTreeMap::new(),
             tables: toml::Table::new(),
         }
@@ -217,30 +242,14 @@ impl Layer {
                  not loosen it; pass `--approve auto` if you mean it"
             ));
         }
+        warnings.extend(self.hold_back_sandbox(&file.to_string()));
         if self.values.remove("profile").is_some() {
             warnings.push(format!(
                 "`profile` in `{file}` is ignored: it decides whose keys are used; put it into \
                  your own configuration"
             ));
         }
-        let prompt = self.values.get("secrets.prompt");
-        if prompt.is_some_and(|prompt| prompt.as_str() != Some("refuse")) {
-            self.values.remove("secrets.prompt");
-            warnings.push(format!(
-                "`prompt` under `[secrets]` in `{file}` is ignored: a project may tighten \
-                 security, not loosen it; put it into your own configuration"
-            ));
-        }
-        let allowed = |glob: &toml::Value| glob.as_str().is_some_and(|glob| glob.starts_with('!'));
-        if let Some(files) = self.lists.get_mut("secrets.files")
-            && files.iter().any(allowed)
-        {
-            files.retain(|glob| !allowed(glob));
-            warnings.push(format!(
-                "`files` under `[secrets]` in `{file}` allow nothing: a project may tighten \
-                 security, not loosen it; put it into your own configuration"
-            ));
-        }
+        warnings.extend(self.hold_back_secrets(&file.to_string()));
         if self.values.remove("cache").is_some() {
             warnings.push(format!(
                 "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
@@ -253,6 +262,50 @@ impl Layer {
                     "`[{name}]` in `{file}` is ignored: {why}; put it into your own configuration"
                 ));
             }
+        }
+        warnings
+    }
+}
+
+impl Layer {
+    /// Leaves out what would open the sandbox. What closes it further stays.
+    fn hold_back_sandbox(&mut self, file: &str) -> Vec<String> {
+        let is = |value: &toml::Value, word: &str| value.as_str() == Some(word);
+        let opens = |key: &str, value: &toml::Value| match key {
+            "sandbox.mode" => is(value, "off"),
+            "sandbox.network" => is(value, "on"),
+            _ => OPENINGS.contains(&key),
+        };
+        let found = self.values.extract_if(.., |key, value| opens(key, value));
+        let warning = |(key, _): (&str, toml::Value)| {
+            format!(
+                "`{key}` in `{file}` is ignored: a project may tighten security, not loosen it; \
+                 put it into your own configuration if you mean it"
+            )
+        };
+        found.map(warning).collect()
+    }
+
+    /// Leaves out what would show a secret. What hides more stays.
+    fn hold_back_secrets(&mut self, file: &str) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let prompt = self.values.get("secrets.prompt");
+        if prompt.is_some_and(|prompt| prompt.as_str() != Some("refuse")) {
+            self.values.remove("secrets.prompt");
+            warnings.push(format!(
+                "`secrets.prompt` in `{file}` is ignored: a project may tighten security, not \
+                 loosen it; put it into your own configuration if you mean it"
+            ));
+        }
+        let allowed = |glob: &toml::Value| glob.as_str().is_some_and(|glob| glob.starts_with('!'));
+        if let Some(files) = self.lists.get_mut("secrets.files")
+            && files.iter().any(allowed)
+        {
+            files.retain(|glob| !allowed(glob));
+            warnings.push(format!(
+                "`secrets.files` in `{file}` allow nothing: a project may tighten security, not \
+                 loosen it; put it into your own configuration if you mean it"
+            ));
         }
         warnings
     }
@@ -297,6 +350,13 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             "false" | "0" | "no" => toml::Value::Boolean(false),
             _ => return Err(format!("`{text}` is neither `true` nor `false`")),
         },
+        Kind::List => {
+            let words = text
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty());
+            toml::Value::Array(words.map(|word| word.to_owned().into()).collect())
+        }
     };
     let mut table = toml::Table::new();
     place(&mut table, key.name, value.clone());

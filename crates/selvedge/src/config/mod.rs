@@ -7,6 +7,7 @@
 
 mod file;
 mod layer;
+mod sandbox;
 mod settings;
 mod spending;
 
@@ -16,6 +17,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use layer::Origin;
+pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, OnSecret, Settings};
 
 use layer::{KEYS, Key, Layer, place};

@@ -8,6 +8,7 @@ use selvedge_agent::RunSpec;
 use selvedge_model::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::SandboxSettings;
 use super::spending::{Budget, SoftLimit};
 
 /// The configuration of Selvedge.
@@ -54,6 +55,9 @@ pub struct Settings {
     /// `.selvedge/config.toml`.
     #[serde(default)]
     pub soft_limits: BTreeMap<String, SoftLimit>,
+    /// What commands may reach of this machine.
+    #[serde(default)]
+    pub sandbox: SandboxSettings,
     /// What must not be shown, sent or stored.
     #[serde(default)]
     pub secrets: SecretRules,
@@ -142,7 +146,8 @@ pub struct Limits {
     pub output_tokens_max: Option<u32>,
     /// Tokens of conversation before older parts are summarised.
     pub context_tokens_max: Option<u64>,
-    /// Seconds a tool may run.
+    /// Seconds a tool may run. A command that keeps printing may run longer, unless
+    /// this is below 120.
     pub tool_seconds_max: Option<u64>,
 }
 

@@ -10,6 +10,7 @@ mod json;
 mod providers;
 mod questions;
 mod run;
+mod sandbox;
 mod secrets;
 mod sessions;
 mod stopping;

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::*;
-use crate::process::{self, Limits, Process};
+use crate::process::{self, Limits, Patience, Process};
 use crate::testing::World as Workshop;
 use crate::tool::{Caller, Tool, ToolContext, ToolSpec, World};
 use crate::toolbox::Toolbox;
@@ -73,7 +73,8 @@ impl Tool for CreatePullRequest {
             directory: workspace.open_dir("".as_ref()).unwrap(),
             directory_path: workspace.root().to_owned(),
             environment,
-            limits: Limits::new(context.timeout),
+            limits: Limits::new(Patience::exactly(context.timeout)),
+            enclosure: None,
         };
         let finished = process.run(&context.cancel, &context.output).await.unwrap();
         assert!(
