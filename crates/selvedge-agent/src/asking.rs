@@ -13,11 +13,12 @@ use selvedge_model::{
     Request, Reservation, Response, Spend, ToolDefinition, Urgency,
 };
 use selvedge_runtime::{Clock, EffectId, Hold, Notice, Performed, Scene};
-use selvedge_tool::World;
+use selvedge_tool::{Toolbox, World};
 use serde_json::Value;
 
 use crate::call::{AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved};
 use crate::common::{Common, ledger_hold};
+use crate::discretion;
 use crate::purse::Purses;
 
 /// The shortest and the longest pause of a run whose providers are all away.
@@ -32,6 +33,7 @@ pub(crate) struct Asking {
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
     gate: Arc<Gate>,
+    toolbox: Arc<Toolbox>,
     purses: Purses,
     common: Option<Common>,
     definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
@@ -51,13 +53,20 @@ struct Ready {
 }
 
 impl Asking {
-    pub(crate) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, gate: Arc<Gate>) -> Self {
+    /// What is in `toolbox` says which texts are secret.
+    pub(crate) fn new(
+        ledger: Arc<dyn Ledger>,
+        clock: Arc<dyn Clock>,
+        gate: Arc<Gate>,
+        toolbox: Arc<Toolbox>,
+    ) -> Self {
         Self {
             purses: Purses::new(ledger.clone()),
             common: None,
             ledger,
             clock,
             gate,
+            toolbox,
             definitions: Mutex::default(),
             ready: Mutex::default(),
             courses: Mutex::default(),
@@ -105,11 +114,16 @@ impl Asking {
         let Some(ready) = ready else {
             return Performed::Interrupted(None);
         };
+        let secrets = self.toolbox.secrets();
+        let show = |text: &str| {
+            if !text.is_empty() {
+                scene.watcher.model_text(&scene.stream, &scene.effect, text);
+            }
+        };
+        let words = Mutex::new(secrets.redactor());
         let mut deltas = |delta: Delta| {
             if let Delta::Text(text) = delta {
-                scene
-                    .watcher
-                    .model_text(&scene.stream, &scene.effect, &text);
+                show(&locked(&words).push(&text));
             }
         };
         let ask = Ask {
@@ -122,11 +136,21 @@ impl Asking {
             is_capped: ready.is_capped,
             course: locked(&self.courses).remove(&key(&scene)),
         };
-        let notice = |notice: Notice| scene.watcher.notice(&scene.stream, &scene.effect, &notice);
-        let asked = self
+        let notice = |mut notice: Notice| {
+            // What was said before an attempt broke off is shown before that is.
+            show(&locked(&words).finish());
+            notice.text = secrets.redact(&notice.text).into_owned();
+            scene.watcher.notice(&scene.stream, &scene.effect, &notice);
+        };
+        let mut asked = self
             .gate
             .ask(ask, &mut deltas, &notice, &scene.cancel)
             .await;
+        show(&locked(&words).finish());
+        match &mut asked {
+            Ok(answered) => discretion::response(&self.toolbox, &mut answered.response),
+            Err(failed) => discretion::broken(secrets, failed.broken.as_mut()),
+        }
         let (model, spend) = match &asked {
             Ok(answered) => (&answered.response.model, answered.spend()),
             Err(failed) => match &failed.broken {
@@ -159,7 +183,11 @@ impl Asking {
             return Performed::Interrupted(broken.map(left));
         }
         let tier = error.tier();
-        let detail = error.to_string();
+        let detail = self
+            .toolbox
+            .secrets()
+            .redact(&error.to_string())
+            .into_owned();
         let (reason, detail, until) = match error {
             ModelError::Cancelled => return Performed::Interrupted(broken.map(left)),
             ModelError::Permanent { .. } => {
@@ -207,7 +235,7 @@ impl Asking {
             messages.push(self.at_hand(message).await?);
         }
         let work = call.purpose == Purpose::Work;
-        Ok(Request {
+        let mut request = Request {
             model: spec.model.clone(),
             agent: spec.agent.clone(),
             turn: call.turn,
@@ -217,7 +245,9 @@ impl Asking {
             output_schema: spec.output_schema.clone().filter(|_| work).map(Arc::new),
             output_tokens_max: spec.limits.output_tokens_max,
             temperature: None,
-        })
+        };
+        discretion::request(self.toolbox.secrets(), &mut request);
+        Ok(request)
     }
 
     /// The message with every text at hand; nearly always the message itself.

@@ -19,6 +19,7 @@
 //! - `asking`: asks models, for the performer
 //! - `purse`: the budgets of a session and of its runs
 //! - `common`: the ceilings that all sessions share
+//! - `discretion`: what a model is not told, and what is not stored of its answers
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -26,6 +27,7 @@
 //! - `machine`, `reply`, `tools` and `context` do no I/O.
 //! - A call and its result are never separated, and nothing is dropped silently.
 //! - A tool call from an incomplete answer is never carried out.
+//! - No known secret goes to a model, and none comes from one into the ledger.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
 mod approvals;
@@ -35,6 +37,7 @@ mod common;
 mod context;
 mod crew;
 mod definition;
+mod discretion;
 mod judging;
 mod machine;
 mod performer;

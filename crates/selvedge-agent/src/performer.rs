@@ -14,7 +14,8 @@ use selvedge_runtime::{
     QuestionAnswered, Scene,
 };
 use selvedge_tool::{
-    Checked, Grants, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+    Caller, Checked, Grants, Lent, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox,
+    Workspace,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ impl AgentPerformer {
         toolbox: Arc<Toolbox>,
     ) -> Self {
         Self {
-            asking: Asking::new(ledger.clone(), clock.clone(), gate),
+            asking: Asking::new(ledger.clone(), clock.clone(), gate, toolbox.clone()),
             ledger,
             clock,
             toolbox,
@@ -118,6 +119,12 @@ impl AgentPerformer {
                 ledger: self.ledger.clone(),
                 stream: scene.stream.clone(),
             }),
+            caller: Caller {
+                agent: used.spec.agent.clone(),
+                session: scene.stream.session().to_string(),
+            },
+            secrets: self.toolbox.secrets().clone(),
+            credentials: Lent::default(),
         })
     }
 

@@ -216,7 +216,7 @@ impl Assembler<'_> {
             Some((file, text)) => (*file, text.as_str()),
             None => ("", ""),
         };
-        environment
+        let prompt = environment
             .render_str(
                 &agent.prompt,
                 minijinja::context! {
@@ -225,7 +225,9 @@ impl Assembler<'_> {
                     instructions_file => file,
                 },
             )
-            .map_err(wrong)
+            .map_err(wrong)?;
+        // A workspace's instructions may hold a key that somebody left there.
+        Ok(self.toolbox.secrets().redact(&prompt).into_owned())
     }
 }
 

@@ -1,10 +1,10 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start and
-//! a sandbox cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start, a
+//! sandbox and looking for secrets cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`, `sandbox`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`, `sandbox`, `secrets`.
 
 mod crowd;
 mod figures;
@@ -13,6 +13,7 @@ mod policy;
 mod resume;
 mod rig;
 mod sandbox;
+mod secrets;
 mod start;
 mod turns;
 
@@ -40,6 +41,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("start") {
         start::measure(&mut figures)?;
+    }
+    if wants("secrets") {
+        secrets::measure(&mut figures)?;
     }
     if wants("sandbox") {
         sandbox::measure(&mut figures)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{ResultStore, Sandbox, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use crate::figures::{Figures, median};
@@ -54,6 +54,9 @@ async fn rounds(sandbox: Sandbox, command: &str) -> anyhow::Result<Vec<f64>> {
         policy: Arc::default(),
         sandbox: Arc::new(sandbox),
         results: Arc::new(NoResults),
+        caller: Caller::default(),
+        secrets: Secrets::new(),
+        credentials: Lent::default(),
     };
     let toolbox = Toolbox::core();
     let arguments = serde_json::json!({ "command": command }).to_string();

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use selvedge_ledger::Payload;
 
+use crate::cassette::Clean;
 use crate::fingerprint::Fingerprint;
 use crate::types::{Request, Response, Stop, Usage};
 
@@ -21,6 +22,7 @@ const ENTRIES_MAX: usize = 10_000;
 /// Answers of earlier calls, in a folder.
 pub struct ResponseCache {
     folder: PathBuf,
+    clean: Option<Clean>,
 }
 
 impl ResponseCache {
@@ -29,9 +31,18 @@ impl ResponseCache {
         fs::create_dir_all(folder)?;
         let cache = Self {
             folder: folder.to_owned(),
+            clean: None,
         };
         cache.prune()?;
         Ok(cache)
+    }
+
+    /// The same with everything that is kept going through `clean`.
+    pub fn with_clean(self, clean: Clean) -> Self {
+        Self {
+            clean: Some(clean),
+            ..self
+        }
     }
 
     /// The answer that was given to this request before. It used nothing now.
@@ -51,10 +62,14 @@ impl ResponseCache {
             return;
         };
         let response = response.keeping(Payload::inline);
-        let written = serde_json::to_vec(&response).map_err(io::Error::other);
+        let written = serde_json::to_string(&response).map_err(io::Error::other);
         let _ = written.and_then(|json| {
+            let json = match &self.clean {
+                Some(clean) => clean(&json),
+                None => json,
+            };
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            io::Write::write_all(&mut file, &json)?;
+            io::Write::write_all(&mut file, json.as_bytes())?;
             file.persist(path).map_err(|error| error.error)
         });
     }

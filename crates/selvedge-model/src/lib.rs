@@ -43,7 +43,7 @@ mod scripted;
 mod types;
 
 pub use cache::ResponseCache;
-pub use cassette::{Cassette, CassetteError, Recorder};
+pub use cassette::{Cassette, CassetteError, Clean, Recorder};
 pub use catalogue::{
     Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
     Tier,

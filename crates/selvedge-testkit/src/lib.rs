@@ -4,6 +4,7 @@
 //!
 //! - `disk`: a disk that SQLite writes to, that can fail, crash and forget
 //! - `server`: an HTTP server that speaks the providers' protocols, with faults
+//! - `leaks`: secrets in files and databases, whatever their form
 //! - `sim`: a whole world on that disk, from one seed
 //!
 //! # Invariants
@@ -13,6 +14,7 @@
 //!   `server`, which has real sockets.
 
 mod disk;
+mod leaks;
 mod server;
 mod sim;
 
@@ -20,5 +22,6 @@ pub use disk::{
     Counters, CrashKind, CrashPlan, DiskImage, DiskOptions, Fault, FaultEffect, FaultError,
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
+pub use leaks::{Leak, leaks, leaks_in};
 pub use server::{Case, ModelServer, Recorded, Reply, ReplyFault, STORM_KEY, Storm, Wire};
 pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

@@ -11,6 +11,7 @@
 //! - `sandbox`: the fence around commands
 //! - `process`: commands that end, together with everything they started
 //! - `report`: what tools report, as structure
+//! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
@@ -21,6 +22,7 @@
 //! - No file tool reads, writes, lists or searches outside of its [`Workspace`].
 //! - No process outlives the call that started it, nor Selvedge itself.
 //! - What is allowed is decided by [`judge`], a pure function of recorded data.
+//! - No secret that is known, or looks like one, is in what a tool answers.
 //! - A failing tool answers; it does not raise an error.
 //! - This crate knows nothing of models or agents.
 
@@ -33,6 +35,7 @@ mod process;
 mod report;
 mod sandbox;
 mod schema;
+mod secrets;
 #[cfg(test)]
 mod testing;
 mod tool;
@@ -48,6 +51,11 @@ pub use sandbox::{
     Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
     try_sandbox,
 };
-pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
+pub use secrets::{
+    Consent, ConsentBook, Credential, CustomPattern, Granted, Lender, Lent, MARK, NoConsent,
+    Redactor, RuleError, Scopes, Secrets, SensitiveFiles, Severity, Sighting, Vault, Wanted,
+    variable,
+};
+pub use tool::{Caller, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};
 pub use workspace::{PathError, Workspace};

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::policy::Policy;
 use crate::{
-    Checked, ResultStore, Sandbox, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+    Caller, Checked, Lent, ResultStore, Sandbox, Secrets, ToolContext, ToolOutput, ToolProbe,
+    Toolbox, Workspace,
 };
 
 /// A scratch directory `app`, and the built-in tools to use in it.
@@ -50,6 +51,9 @@ impl World {
             awaited: true,
             sandbox: Arc::new(Sandbox::off()),
             results: Arc::new(Results::default()),
+            caller: Caller::default(),
+            secrets: Secrets::new(),
+            credentials: Lent::default(),
         };
         let world = Self {
             scratch,

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cut::TEXT_CHARS_MAX;
 use crate::policy::{Deed, Policy};
 use crate::sandbox::Sandbox;
+use crate::secrets::{Lent, Secrets};
 use crate::workspace::{PathError, Workspace};
 
 /// What a tool declares of itself. Permission, retry and resume follow from it.
@@ -74,6 +75,21 @@ pub struct ToolContext {
     pub sandbox: Arc<Sandbox>,
     /// Finds the whole text of an earlier, shortened result by its name.
     pub results: Arc<dyn ResultStore>,
+    /// Who calls.
+    pub caller: Caller,
+    /// What must not be shown; the toolbox's own while a tool runs.
+    pub secrets: Secrets,
+    /// The credentials that the toolbox lends to this call.
+    pub credentials: Lent,
+}
+
+/// Who calls a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent, by its role's name.
+    pub agent: String,
+    /// Its session.
+    pub session: String,
 }
 
 /// Where earlier results can be read again in full.
@@ -120,6 +136,16 @@ impl ToolOutput {
     pub fn with_facts(mut self, facts: Value) -> Self {
         self.facts = facts;
         self
+    }
+}
+
+impl ToolOutput {
+    /// Adds one fact to those there are.
+    pub(crate) fn note(&mut self, name: &str, fact: Value) {
+        match &mut self.facts {
+            Value::Object(facts) => drop(facts.insert(name.to_owned(), fact)),
+            facts => *facts = serde_json::json!({ name: fact }),
+        }
     }
 }
 
@@ -170,6 +196,17 @@ pub trait Tool: Send + Sync {
     /// How long this call may run. Default: the context's timeout.
     fn deadline(&self, context: &ToolContext, _input: &Value) -> Duration {
         context.timeout
+    }
+
+    /// Whose credentials it needs, such as `github`. They are lent to the call.
+    fn credentials(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The arguments, by name, that are the text of files: they may have what looks
+    /// like a secret, for a test may need it.
+    fn contents(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// How much of an answer a model is told, in characters. Default: 30,000.

@@ -1,22 +1,24 @@
 //! The tools at hand, and the one path that every call takes.
 //!
 //! Find the tool, parse its arguments, check them against its schema, judge what the
-//! call would do; then prepare, run with a deadline, and cut the answer to size.
-//! Nothing runs around it, so what is decided here (policy and limits now; credentials
-//! and the sandbox as they come) is decided for every tool.
+//! call would do; then prepare, lend credentials, run with a deadline, take secrets out
+//! of the answer and cut it to size. Nothing runs around it, so what is decided here is
+//! decided for every tool.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
 use crate::policy::{Deed, Policy, Verdict};
-use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
+use crate::secrets::{self, Lender, Lent, Secrets, Wanted};
+use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use crate::workspace::Workspace;
 
 // More complaints than this do not help to correct a call.
@@ -26,6 +28,8 @@ const SCHEMA_ERRORS_MAX: usize = 5;
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<Entry>>,
+    secrets: Secrets,
+    lender: Option<Arc<Lender>>,
 }
 
 /// A call whose tool exists and whose arguments fit: what a policy judges.
@@ -66,6 +70,23 @@ impl Toolbox {
         self
     }
 
+    /// Keeps these secrets out of everything that the tools say.
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Lends credentials to the tools that need them.
+    pub fn with_lender(mut self, lender: Arc<Lender>) -> Self {
+        self.lender = Some(lender);
+        self
+    }
+
+    /// What is kept out of everything that the tools say.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Keeps only the tools that `keep` answers true for: how a role gets fewer.
     pub fn only(mut self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         self.tools.retain(|_, entry| keep(&entry.spec));
@@ -85,9 +106,23 @@ impl Toolbox {
         self.tools.get(name).map(|entry| &entry.spec)
     }
 
+    /// The arguments of a call as they may be stored: without known values, and
+    /// without keys in the place of words. What is the text of a file is kept, for it
+    /// must be written as it is. `None` if they are fine.
+    pub fn scrub(&self, name: &str, arguments: &str) -> Option<String> {
+        let entry = self.tools.get(name);
+        let contents = entry.map_or(&[][..], |entry| entry.tool.contents());
+        self.secrets.scrub(arguments, contents)
+    }
+
     /// Finds the tool and checks the arguments, given as the model wrote them. Pure:
     /// the same call always gets the same answer.
     pub fn check(&self, name: &str, arguments: &str) -> Result<Checked, ToolOutput> {
+        self.checked(name, arguments)
+            .map_err(|output| discreet(&self.secrets, output))
+    }
+
+    fn checked(&self, name: &str, arguments: &str) -> Result<Checked, ToolOutput> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         let input = parse(name, arguments)?;
         let validator = entry.validator.as_ref().map_err(|error| {
@@ -109,6 +144,8 @@ impl Toolbox {
                 complaints.join("\n")
             )));
         }
+        let (contents, is_run) = (entry.tool.contents(), entry.spec.world == World::Runs);
+        secrets::refuse_marker(&self.secrets, name, &input, contents, is_run)?;
         Ok(Checked {
             entry: Arc::clone(entry),
             input,
@@ -141,26 +178,96 @@ impl Toolbox {
 
     /// What must be on record before the act; an error means that it is not begun.
     pub async fn prepare(&self, ctx: &ToolContext, call: &Checked) -> Result<Value, ToolOutput> {
-        let tool = &call.entry.tool;
-        tool.prepare(ctx, &call.input)
+        let ctx = self.inner(ctx, Lent::default());
+        self.secrets.know_workspace(&ctx.workspace);
+        call.entry
+            .tool
+            .prepare(&ctx, &call.input)
             .await
-            .map_err(|output| cut(output, tool.text_chars_max()))
+            .map_err(|output| self.answer(call, output))
     }
 
-    /// The act, within its deadline, its answer cut to size.
+    /// The act, within its deadline, its answer without secrets and cut to size.
     pub async fn run(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
         let tool = &call.entry.tool;
-        let output = deadline::run(call.name(), tool.as_ref(), ctx, &call.input, evidence).await;
-        cut(output, tool.text_chars_max())
+        let lent = match self.lend(ctx, call).await {
+            Ok(lent) => lent,
+            Err(refusal) => return self.answer(call, refusal),
+        };
+        let mut inner = self.inner(ctx, lent);
+        self.secrets.know_workspace(&inner.workspace);
+        let redactor = Arc::new(Mutex::new(self.secrets.redactor()));
+        let (sink, pieces) = (Arc::clone(&ctx.output), Arc::clone(&redactor));
+        inner.output = Arc::new(move |piece| {
+            let piece = pieces.lock().expect("no panic under this lock").push(piece);
+            if !piece.is_empty() {
+                sink(&piece);
+            }
+        });
+        let mut output =
+            deadline::run(call.name(), tool.as_ref(), &inner, &call.input, evidence).await;
+        let rest = redactor.lock().expect("no panic under this lock").finish();
+        if !rest.is_empty() {
+            (ctx.output)(&rest);
+        }
+        // It may have written a file with secrets, and spoken of it.
+        self.secrets.know_workspace(&inner.workspace);
+        let found = self.secrets.in_contents(&call.input, tool.contents());
+        if !found.is_empty() {
+            output.text.push_str(&format!(
+                "\n[what was written looks like it holds a secret ({}): keep real ones out of files]",
+                found.join(", ")
+            ));
+        }
+        let used = inner.credentials.end();
+        if !used.is_empty() {
+            output.note("credentials", json!(used));
+        }
+        self.answer(call, output)
     }
 
     /// Whether an act happened whose end is not on record.
     pub async fn probe(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolProbe {
-        let tool = &call.entry.tool;
-        match tool.probe(ctx, &call.input, evidence).await {
-            ToolProbe::Happened(output) => ToolProbe::Happened(cut(output, tool.text_chars_max())),
+        let ctx = self.inner(ctx, Lent::default());
+        match call.entry.tool.probe(&ctx, &call.input, evidence).await {
+            ToolProbe::Happened(output) => ToolProbe::Happened(self.answer(call, output)),
             other => other,
         }
+    }
+
+    /// The answer as it leaves: what is cut is what was already without secrets.
+    fn answer(&self, call: &Checked, output: ToolOutput) -> ToolOutput {
+        let output = discreet(&self.secrets, output);
+        cut(output, call.entry.tool.text_chars_max())
+    }
+
+    fn inner(&self, ctx: &ToolContext, credentials: Lent) -> ToolContext {
+        ToolContext {
+            secrets: self.secrets.clone(),
+            credentials,
+            ..ctx.clone()
+        }
+    }
+
+    /// The credentials that the tool has declared, or what the model is told instead.
+    async fn lend(&self, ctx: &ToolContext, call: &Checked) -> Result<Lent, ToolOutput> {
+        let mut lent = Vec::new();
+        for provider in call.entry.tool.credentials() {
+            let lender = self.lender.as_ref().ok_or_else(|| {
+                ToolOutput::error(format!(
+                    "`{}` needs credentials of `{provider}`, and there are none here",
+                    call.name()
+                ))
+            })?;
+            let wanted = Wanted {
+                agent: ctx.caller.agent.clone(),
+                session: ctx.caller.session.clone(),
+                tool: call.name().to_owned(),
+                provider,
+            };
+            lent.push(lender.lend(&wanted).await?);
+        }
+        Ok(Lent::new(lent))
     }
 
     fn unknown(&self, name: &str) -> ToolOutput {
@@ -223,6 +330,20 @@ impl std::fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.tools.keys()).finish()
     }
+}
+
+/// An answer without secrets, in all its forms.
+fn discreet(secrets: &Secrets, mut output: ToolOutput) -> ToolOutput {
+    for text in [Some(&mut output.text), output.whole.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        if let Cow::Owned(clean) = secrets.redact(text) {
+            *text = clean;
+        }
+    }
+    secrets.redact_json(&mut output.facts);
+    output
 }
 
 fn parse(name: &str, arguments: &str) -> Result<Value, ToolOutput> {
@@ -351,6 +472,42 @@ mod tests {
             output.text.len()
         );
         assert!(output.whole.unwrap().len() > 100_000);
+    }
+
+    #[tokio::test]
+    async fn an_answer_has_no_secret_in_any_of_its_forms() {
+        let mut world = World::new(&[(".env", "TOKEN=s3cret-of-the-user\n")]);
+        world.write(
+            "key.sh",
+            "echo api_key = q8Zt1VbX0pLr7KdM2nWc; cat .env; seq 20000; cat .env\n",
+        );
+        let streamed = Arc::new(Mutex::new(String::new()));
+        let sink = streamed.clone();
+        world.context.output = Arc::new(move |text| sink.lock().unwrap().push_str(text));
+        let output = world
+            .call("run_command", json!({"command": "sh key.sh"}))
+            .await;
+        let whole = output.whole.as_deref().unwrap();
+        for text in [
+            &output.text,
+            whole,
+            &streamed.lock().unwrap(),
+            &output.facts.to_string(),
+        ] {
+            for secret in ["s3cret-of-the-user", "q8Zt1VbX0pLr7KdM2nWc"] {
+                assert!(!text.contains(secret), "{}", &text[..200]);
+            }
+        }
+        for text in [&*output.text, whole, &streamed.lock().unwrap()] {
+            assert!(
+                text.starts_with("api_key = [REDACTED]\nTOKEN=[REDACTED]\n1\n"),
+                "{text}"
+            );
+            assert!(text.trim_end().ends_with("20000\nTOKEN=[REDACTED]"));
+        }
+        let broken = r#"{"path": "s3cret-of-the-user" x}"#;
+        let refused = world.check("read_file", broken).unwrap_err();
+        assert!(refused.text.contains("[REDACTED]"), "{}", refused.text);
     }
 
     #[tokio::test]

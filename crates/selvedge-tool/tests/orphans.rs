@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{ResultStore, Sandbox, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
 use tokio_util::sync::CancellationToken;
 
 const WORKSPACE: &str = "STAND_IN_WORKSPACE";
@@ -38,6 +38,9 @@ async fn stand_in() {
         awaited: true,
         sandbox: Arc::new(Sandbox::off()),
         results: Arc::new(NoResults),
+        caller: Caller::default(),
+        secrets: Secrets::new(),
+        credentials: Lent::default(),
     };
     let toolbox = Toolbox::core();
     let command = "echo $$ > shell

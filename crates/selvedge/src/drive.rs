@@ -9,7 +9,6 @@ use std::time::Duration;
 use selvedge_agent::{AGENT, RunSpec, salvage_note};
 use selvedge_ledger::{LedgerError, StreamId, Tail, Topic};
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
-use selvedge_tool::Toolbox;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +21,7 @@ use crate::sessions::{self, OpenQuestion};
 use crate::story::Story;
 use crate::text::{duration, escape, indented, one_line, plural};
 use crate::wiring::{self, Models, Store};
-use crate::{heads, lines, out};
+use crate::{heads, lines, out, secrets};
 
 /// How a session is driven.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +52,7 @@ pub async fn session(
 ) -> Result<Exit> {
     let is_live = out::is_live() && !options.json;
     let progress = Arc::new(Progress::new(is_live, options.can_ask));
-    let toolbox = Arc::new(Toolbox::core());
+    let toolbox = Arc::new(wiring::toolbox(store));
     let driver = wiring::driver(store, models, toolbox, progress.clone());
     let teller = progress.clone();
     let interrupt = Interrupt::listen(options.timeout, move |text| teller.say(text))?;
@@ -147,6 +146,11 @@ async fn ask(store: &Store, session: &StreamId, desk: &mut Desk) -> Result<bool>
     let Some(text) = answered else {
         return Ok(false);
     };
+    if let Err(refused) = secrets::check("answer", &text, false) {
+        // The question stays open, and is asked again.
+        out::say(&refused.to_string());
+        return Ok(true);
+    }
     sessions::answer(store, session, &open, &text).await?;
     Ok(true)
 }

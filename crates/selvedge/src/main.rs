@@ -12,6 +12,7 @@
 //! - `audit`, `heads`: every act in the order of its time, and signed witnesses of it
 //! - `trust`: which folders the user vouches for
 //! - `keys`, `prompt`: the keys of providers, and asking for one unseen
+//! - `secrets`: what this process keeps to itself
 //! - `paths`, `env`: where things are kept, and the variables that say so
 //! - `error`: what happened, why, what to do next; and the exit codes
 //! - `lines`, `out`, `text`, `when`: data for programs and words for people
@@ -20,6 +21,7 @@
 //!
 //! - Data goes to stdout, everything else to stderr.
 //! - What is shown from a model or a tool cannot steer the terminal.
+//! - No secret that the process knows is printed or logged.
 //! - Nothing heavy happens before the arguments are parsed.
 
 mod ask;
@@ -39,6 +41,7 @@ mod paths;
 mod progress;
 mod prompt;
 mod script;
+mod secrets;
 mod sessions;
 mod story;
 mod text;
@@ -52,6 +55,7 @@ use crate::error::{Error, Exit};
 
 fn main() -> ExitCode {
     hide();
+    std::panic::set_hook(Box::new(panicked));
     let arguments = commands::Arguments::from_command_line();
     log();
     let mut exit = arguments.perform().unwrap_or_else(|error| {
@@ -78,12 +82,24 @@ fn hide() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
+/// Says that something went wrong that never should, without saying a secret.
+fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
+    let trace = std::backtrace::Backtrace::capture();
+    let mut text = format!("error: a fault in Selvedge: {panic}");
+    if trace.status() == std::backtrace::BacktraceStatus::Captured {
+        text.push_str(&format!("\n{trace}"));
+    }
+    out::say(&secrets::of_this_process().redact(&text));
+    out::say("  hint: what was recorded is safe; `selvedge resume` goes on");
+}
+
 /// Logs to stderr, if somebody asked for it.
 fn log() {
     if let Some(filter) = env::text(env::LOG) {
         tracing_subscriber::fmt()
             .with_env_filter(filter.to_string_lossy().into_owned())
-            .with_writer(std::io::stderr)
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_writer(|| secrets::Log)
             .init();
     }
 }

@@ -1,4 +1,5 @@
-//! The two channels: data goes to stdout, everything else to stderr.
+//! The two channels: data goes to stdout, everything else to stderr, and a secret that
+//! this process knows to neither.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -7,12 +8,15 @@ use indicatif::ProgressDrawTarget;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
+use crate::secrets;
+
 /// Why data did not reach stdout, the first time that it did not.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Writes a line of data. The work goes on if that fails: what it does is in the
 /// ledger. [`lost`] tells at the end.
 pub fn line(text: &str) {
+    let text = secrets::of_this_process().redact_known(text);
     let mut out = io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
         // The first error says why; the others follow from it.
@@ -34,6 +38,7 @@ pub fn json<T: Serialize>(value: &T) {
 
 /// Says something to the person who is watching.
 pub fn say(text: &str) {
+    let text = secrets::of_this_process().redact_known(text);
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 

@@ -74,6 +74,11 @@ impl Paths {
         self.data.join("signing.key")
     }
 
+    /// What the user allows tools to use, always.
+    pub fn consents(&self) -> PathBuf {
+        self.data.join("consents.json")
+    }
+
     /// Answers that are given again to the very same request.
     pub fn cache(&self) -> PathBuf {
         self.data.join("cache")

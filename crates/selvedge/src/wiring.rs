@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_model::{
@@ -15,7 +15,7 @@ use selvedge_model::{
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
-use selvedge_tool::{Grants, Toolbox};
+use selvedge_tool::{ConsentBook, Grants, Lender, NoConsent, Scopes, Toolbox, variable};
 
 use crate::config::{Config, Settings};
 use crate::env;
@@ -24,6 +24,7 @@ use crate::keys::{Keys, Opening};
 use crate::out;
 use crate::paths::Paths;
 use crate::script::{Names, Script};
+use crate::secrets;
 
 /// The ledger, and what goes with it.
 #[derive(Clone)]
@@ -88,8 +89,6 @@ pub struct Models {
     pub providers: Providers,
     /// The names a script answers to, when one was given.
     scripted: Option<Names>,
-    /// Keys, to be kept out of what is recorded.
-    secrets: Vec<SecretString>,
     settings: Settings,
 }
 
@@ -112,18 +111,15 @@ impl Models {
     fn with(config: &Config, script: Option<Script>, opening: Opening) -> Result<Self> {
         let catalogue = Catalogue::with(&config.catalogue())?;
         let keys = Keys::find(config, opening)?;
-        let secrets = RefCell::new(Vec::new());
-        let mut providers = Providers::with_keys(
-            &catalogue,
-            &HttpOptions::default(),
-            env::word,
-            |provider, facts| {
-                let found = keys.of(provider, facts);
-                let mut secrets = secrets.borrow_mut();
-                secrets.extend(found.as_ref().map(|(key, _)| key.clone()));
-                found
-            },
-        );
+        secrets::learn(config)?;
+        let found = |provider: &str, facts: &_| {
+            let found = keys.of(provider, facts)?;
+            // Known from here on, so that it appears in nothing.
+            secrets::of_this_process().know(found.0.expose_secret());
+            Some(found)
+        };
+        let mut providers =
+            Providers::with_keys(&catalogue, &HttpOptions::default(), env::word, found);
         let mut scripted = None;
         if let Some(script) = script {
             let (with_script, names) = script.take_place(providers);
@@ -133,15 +129,13 @@ impl Models {
             catalogue,
             providers,
             scripted,
-            secrets: secrets.into_inner(),
             settings: config.settings(),
         })
     }
 
     /// The same with everything that is answered added to the cassette at `path`.
     pub fn recorded(mut self, path: &Path) -> Result<(Self, Arc<Recorder>)> {
-        let secrets = std::mem::take(&mut self.secrets);
-        let recorder = Recorder::open(path, secrets).map_err(|error| {
+        let recorder = Recorder::open(path, secrets::cleaner()).map_err(|error| {
             Error::usage(format!("`{}` cannot be recorded to", path.display()))
                 .cause(error)
                 .hint("name a file that can be written")
@@ -240,8 +234,26 @@ impl Models {
         if let Err(error) = &opened {
             out::warn(&format!("no answer is kept: {error}"));
         }
-        opened.ok()
+        opened
+            .ok()
+            .map(|cache| cache.with_clean(secrets::cleaner()))
     }
+}
+
+/// The tools, with the secrets of this process kept out of what they say.
+pub fn toolbox(store: &Store) -> Toolbox {
+    let consent = ConsentBook::new(store.paths.consents(), Arc::new(NoConsent));
+    let secrets = secrets::of_this_process();
+    let lender = Lender::new(
+        Scopes::default(),
+        Arc::new(consent),
+        Arc::new(|provider: &str| env::word(&variable(provider)).map(SecretString::from)),
+        store.clock.clone(),
+        secrets.clone(),
+    );
+    Toolbox::core()
+        .with_secrets(secrets.clone())
+        .with_lender(Arc::new(lender))
 }
 
 /// A driver of agents.

@@ -13,7 +13,7 @@ mod record;
 mod replay;
 
 pub use exchange::CassetteError;
-pub use record::Recorder;
+pub use record::{Clean, Recorder};
 pub use replay::Cassette;
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,28 +18,26 @@ use crate::provider::{DeltaSink, Provider};
 use crate::providers::Providers;
 use crate::types::{Delta, Request, Response};
 
-/// A secret shorter than this would be found in ordinary words.
-const SECRET_CHARS_MIN: usize = 8;
-const REMOVED: &str = "[removed]";
+/// Takes out of a text what must not be kept. What it makes of JSON is JSON.
+pub type Clean = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// Writes exchanges to a cassette.
 pub struct Recorder {
     file: Mutex<File>,
-    secrets: Vec<SecretString>,
+    clean: Clean,
     /// Why something could not be written, the first time.
     lost: OnceLock<io::Error>,
 }
 
 impl Recorder {
-    /// Adds to the cassette at `path`, and makes it if there is none. `secrets` are
-    /// removed from whatever is written.
-    pub fn open(path: &Path, secrets: Vec<SecretString>) -> io::Result<Arc<Self>> {
+    /// Adds to the cassette at `path`, and makes it if there is none. Whatever is
+    /// written goes through `clean`.
+    pub fn open(path: &Path, clean: Clean) -> io::Result<Arc<Self>> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let is_new = file.metadata()?.len() == 0;
-        let is_worth = |secret: &SecretString| secret.expose_secret().len() >= SECRET_CHARS_MIN;
         let recorder = Self {
             file: Mutex::new(file),
-            secrets: secrets.into_iter().filter(is_worth).collect(),
+            clean,
             lost: OnceLock::new(),
         };
         if is_new {
@@ -67,12 +64,8 @@ impl Recorder {
     }
 
     fn write<T: Serialize>(&self, line: &T) -> io::Result<()> {
-        let mut line = serde_json::to_string(line).map_err(io::Error::other)?;
-        for secret in &self.secrets {
-            // As it stands inside of a JSON string.
-            let quoted = serde_json::to_string(secret.expose_secret())?;
-            line = line.replace(quoted.trim_matches('"'), REMOVED);
-        }
+        let line = serde_json::to_string(line).map_err(io::Error::other)?;
+        let mut line = (self.clean)(&line);
         line.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // One call, so that lines of several processes do not mix.

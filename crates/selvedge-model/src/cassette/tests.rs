@@ -49,7 +49,11 @@ async fn record(folder: &tempfile::TempDir) -> (String, Vec<Response>) {
         Turn::text("my key is sk-very-secret").into(),
     ];
     let script = ScriptedModel::from_turns([("engineer", turns)]);
-    let recorder = Recorder::open(&path, vec!["sk-very-secret".into()]).unwrap();
+    let recorder = Recorder::open(
+        &path,
+        Arc::new(|text| text.replace("sk-very-secret", "[removed]")),
+    )
+    .unwrap();
     let providers = recorder.listen(Providers::new().with_script(script));
     let provider = providers.get("scripted/one").unwrap();
     assert!(ask(&**provider, &request(0, "first")).await.is_err());

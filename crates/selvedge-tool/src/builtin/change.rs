@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tool::{ToolOutput, ToolProbe};
+use crate::secrets;
+use crate::tool::{ToolContext, ToolOutput, ToolProbe};
 use crate::workspace::{FILE_BYTES_MAX, PathError, Place, Workspace};
 
 /// One file's change, as it is recorded.
@@ -83,6 +84,21 @@ impl Planned {
 
     pub(super) fn bytes(&self) -> usize {
         self.new.len()
+    }
+}
+
+/// Refuses a change that would put a marker in the place of a secret, and takes note
+/// of a file that will hold secrets.
+pub(super) fn spare_secrets(context: &ToolContext, planned: &Planned) -> Result<(), ToolOutput> {
+    let Planned {
+        resolved, old, new, ..
+    } = planned;
+    if context.secrets.is_sensitive(resolved) {
+        context.secrets.note(&context.workspace, resolved);
+    }
+    match secrets::loses_secrets(&context.secrets, resolved, old.as_deref(), new) {
+        Some(refusal) => Err(refusal),
+        None => Ok(()),
     }
 }
 

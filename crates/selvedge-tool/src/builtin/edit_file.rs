@@ -1,5 +1,6 @@
 //! Changes one place in a file, named by the text that is there.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -49,6 +50,10 @@ impl Tool for EditFile {
         Deed::path(input)
     }
 
+    fn contents(&self) -> &'static [&'static str] {
+        &["old", "new"]
+    }
+
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {
         let (planned, _) = plan(context, input).await?;
         Ok(json!(planned.change))
@@ -92,17 +97,28 @@ impl Tool for EditFile {
 
 async fn plan(context: &ToolContext, input: &Value) -> Result<(Planned, Vec<usize>), ToolOutput> {
     let arguments: Arguments = schema::arguments(input)?;
-    let workspace = Arc::clone(&context.workspace);
+    let context = context.clone();
     blocking(move || {
-        let (text, old) = text_of(&workspace, &arguments.path)?;
+        let workspace = &context.workspace;
+        let (text, old) = text_of(workspace, &arguments.path)?;
+        let resolved = workspace.destination(&arguments.path)?;
         let all = arguments.all.unwrap_or(false);
         let replaced = replace(&text, &arguments.old, &arguments.new, all)
+            .map_err(|error| unclear(&context, &resolved, error))
             .map_err(|error| ToolOutput::error(format!("`{}`: {error}", arguments.path)))?;
-        let resolved = workspace.destination(&arguments.path)?;
         let planned = Planned::new(resolved, Some(old), replaced.text.into_bytes());
+        change::spare_secrets(&context, &planned)?;
         Ok((planned, replaced.lines))
     })
     .await
+}
+
+/// Why an edit does not fit; without a word of what is in a sensitive file.
+pub(super) fn unclear(context: &ToolContext, path: &Path, error: String) -> String {
+    match context.secrets.is_sensitive(path) {
+        true => "`old` does not occur exactly once; the file is sensitive and not shown".into(),
+        false => error,
+    }
 }
 
 /// A file's text, and its bytes.
@@ -195,6 +211,40 @@ mod tests {
             matches!(&probe, ToolProbe::Happened(output) if !output.is_error),
             "{probe:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_file_with_a_secret_is_edited_around_it_and_never_through_it() {
+        let text = "api_key = \"q8Zt1VbX0pLr7KdM2nWc\"\nport = 1\n";
+        let world = World::new(&[("app.toml", text), (".env", "A=secret-1\nB=2\n")]);
+        let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old": old, "new": new});
+        let shown = world.call("read_file", json!({"path": "app.toml"})).await;
+        assert_eq!(shown.text, "api_key = \"[REDACTED]\"\nport = 1\n");
+        for (input, expected) in [
+            (
+                edit("app.toml", "api_key = \"[REDACTED]\"", "x"),
+                "choose an `old`",
+            ),
+            (
+                edit("app.toml", "port = 1", "api_key = \"[REDACTED]\""),
+                "would destroy the secret",
+            ),
+            (edit(".env", "B=[REDACTED]", "B=3"), "not shown"),
+            (edit(".env", "B=1", "B=3"), "sensitive and not shown"),
+        ] {
+            let output = world.call("edit_file", input).await;
+            assert!(
+                output.is_error && output.text.contains(expected),
+                "{}",
+                output.text
+            );
+        }
+        assert_eq!(world.read("app.toml"), text);
+        let output = world
+            .call("edit_file", edit("app.toml", "port = 1", "port = 2"))
+            .await;
+        assert!(!output.is_error, "{}", output.text);
+        assert_eq!(world.read("app.toml"), text.replace("= 1", "= 2"));
     }
 
     #[tokio::test]

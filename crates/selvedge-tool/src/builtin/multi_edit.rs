@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::blocking;
 use super::change::{self, Change, Planned};
-use super::edit_file::text_of;
+use super::edit_file::{text_of, unclear};
 use super::replace::replace;
 use crate::policy::Deed;
 use crate::schema;
@@ -66,6 +66,10 @@ impl Tool for MultiEdit {
         }
     }
 
+    fn contents(&self) -> &'static [&'static str] {
+        &["old", "new"]
+    }
+
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {
         let planned = plan(context, input).await?;
         let files: Vec<_> = planned.iter().map(|item| &item.change).collect();
@@ -107,8 +111,9 @@ fn recorded(evidence: &Value) -> Vec<Change> {
 
 async fn plan(context: &ToolContext, input: &Value) -> Result<Vec<Planned>, ToolOutput> {
     let Arguments { edits } = schema::arguments(input)?;
-    let workspace = Arc::clone(&context.workspace);
+    let context = context.clone();
     blocking(move || {
+        let workspace = &context.workspace;
         // By resolved path: two names of one file are one file.
         let mut files = BTreeMap::new();
         for (index, edit) in edits.iter().enumerate() {
@@ -120,18 +125,22 @@ async fn plan(context: &ToolContext, input: &Value) -> Result<Vec<Planned>, Tool
                 .destination(&edit.path)
                 .map_err(|error| refuse(error.into()))?;
             if !files.contains_key(&resolved) {
-                let loaded = text_of(&workspace, &edit.path).map_err(refuse)?;
+                let loaded = text_of(workspace, &edit.path).map_err(refuse)?;
                 files.insert(resolved.clone(), loaded);
             }
             let (text, _) = files.get_mut(&resolved).expect("it was inserted above");
             let replaced = replace(text, &edit.old, &edit.new, false)
+                .map_err(|error| unclear(&context, &resolved, error))
                 .map_err(|error| refuse(ToolOutput::error(error)))?;
             *text = replaced.text;
         }
-        Ok(files
+        let planned: Vec<_> = files
             .into_iter()
             .map(|(resolved, (new, old))| Planned::new(resolved, Some(old), new.into_bytes()))
-            .collect())
+            .collect();
+        let spared = |item| change::spare_secrets(&context, item);
+        planned.iter().try_for_each(spared)?;
+        Ok(planned)
     })
     .await
 }

@@ -3,7 +3,9 @@
 //! The text is given as it is, so that a piece of it can be used as `old` in an
 //! edit. Only a page that is not the whole has a line above it that says so.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,6 +16,7 @@ use serde_json::{Value, json};
 use super::blocking;
 use crate::policy::Deed;
 use crate::schema;
+use crate::secrets;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::PathError;
 
@@ -24,6 +27,8 @@ const PAGE_BYTES_MAX: usize = 256 * 1024;
 const SCAN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 // Git looks at as much to tell text from binary.
 const BINARY_CHECK_BYTES: usize = 8_000;
+// More names than fit into this are not read.
+const STUB_BYTES_MAX: u64 = 64 * 1024;
 const RESULT_PREFIX: &str = "@result/";
 
 pub(super) struct ReadFile;
@@ -74,12 +79,17 @@ impl Tool for ReadFile {
                 )),
             };
         }
-        let workspace = Arc::clone(&context.workspace);
-        if let Some(content) = workspace.read_at_once(&arguments.path) {
+        let (workspace, known) = (Arc::clone(&context.workspace), context.secrets.clone());
+        let is_sensitive = known.is_sensitive(Path::new(&arguments.path));
+        if !is_sensitive && let Some(content) = workspace.read_at_once(&arguments.path) {
             let bytes = content.len() as u64;
             return read(&arguments, bytes, Cursor::new(content));
         }
         blocking(move || match workspace.open_file(&arguments.path) {
+            Ok((file, place)) if is_sensitive || known.is_sensitive(&place) => {
+                known.note(&workspace, &place);
+                stub(&arguments.path, file)
+            }
             Ok((file, _)) => {
                 let bytes = file.metadata().map_or(0, |metadata| metadata.len());
                 read(&arguments, bytes, file)
@@ -105,6 +115,16 @@ fn read(arguments: &Arguments, bytes: u64, content: impl Read) -> ToolOutput {
         Ok(_) => answer(arguments, reader),
         Err(error) => PathError::from_io(&arguments.path, error).into(),
     }
+}
+
+/// What is shown of a sensitive file.
+fn stub(path: &str, file: File) -> ToolOutput {
+    let mut content = Vec::new();
+    if let Err(error) = file.take(STUB_BYTES_MAX).read_to_end(&mut content) {
+        return PathError::from_io(path, error).into();
+    }
+    let text = secrets::stub(path, &String::from_utf8_lossy(&content));
+    ToolOutput::ok(text).with_facts(json!({ "path": path, "is_sensitive": true }))
 }
 
 fn answer(arguments: &Arguments, reader: impl BufRead) -> ToolOutput {
@@ -339,6 +359,27 @@ mod tests {
             .await;
         }
         check(&world, json!({"path": "fine"}), "inside").await;
+    }
+
+    #[tokio::test]
+    async fn a_sensitive_file_shows_its_names_and_nowhere_its_values() {
+        let world = World::new(&[
+            (".env", "API_KEY=s3cret-of-mine\nMODE=fast\n"),
+            ("k.pem", "AAAA=\n"),
+        ]);
+        symlink(".env", world.root().join("plain.txt")).unwrap();
+        for path in [".env", "plain.txt", "./.env"] {
+            let output = world.call("read_file", json!({ "path": path })).await;
+            assert!(
+                output.text.contains("API_KEY=[REDACTED]\nMODE=[REDACTED]"),
+                "{}",
+                output.text
+            );
+            assert!(!output.text.contains("fast") && !output.text.contains("s3cret"));
+            assert_eq!(output.facts["is_sensitive"], true);
+        }
+        let output = world.call("read_file", json!({"path": "k.pem"})).await;
+        assert!(!output.text.contains("AAAA"), "{}", output.text);
     }
 
     #[tokio::test]

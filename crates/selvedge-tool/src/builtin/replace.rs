@@ -3,6 +3,8 @@
 //! A pure function, shared by the editing tools. Its errors are written for a model
 //! that has misremembered a file: they say what is there instead.
 
+use crate::secrets::MARK;
+
 // A hint compares the wanted line to every line; this bounds the work.
 const HINT_LINES_MAX: usize = 20_000;
 const HINT_LINE_CHARS_MAX: usize = 200;
@@ -29,6 +31,10 @@ pub(super) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Rep
     };
     let lines = occurrences(text, &old);
     match lines.len() {
+        0 if old.contains(MARK) => Err(format!(
+            "`old` has `{MARK}`, which stands for a secret that you are not shown: choose an `old` \
+             that leaves it out"
+        )),
         0 => Err(format!(
             "`old` does not occur in the file{}",
             hint(text, &old)
@@ -160,6 +166,12 @@ mod tests {
             "as `    let x = 1;`",
         );
         check("abc\n", "something quite different", "", "read it again");
+    }
+
+    #[test]
+    fn a_marker_is_explained_unless_it_is_there() {
+        check("key = abc", "key = [REDACTED]", "x", "stands for a secret");
+        check("say [REDACTED]", "[REDACTED]", "nothing", "say nothing");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use regex::bytes::{Regex, RegexBuilder};
@@ -10,12 +9,12 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::blocking;
 use super::list_files::filter;
 use crate::policy::Deed;
 use crate::schema;
+use crate::secrets::Secrets;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
 use crate::workspace::{Walk, Workspace};
 
@@ -25,6 +24,7 @@ const CONTEXT_LINES_MAX: usize = 10;
 // Larger files are data: they would take long and match uselessly.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const LINE_CHARS_MAX: usize = 300;
+const SENSITIVE_SHOWN_MAX: usize = 10;
 const BINARY_CHECK_BYTES: usize = 8_000;
 
 pub(super) struct SearchFiles;
@@ -65,17 +65,13 @@ impl Tool for SearchFiles {
             Ok(arguments) => arguments,
             Err(output) => return output,
         };
-        let (workspace, cancel) = (Arc::clone(&context.workspace), context.cancel.clone());
-        blocking(move || search(&workspace, &arguments, &cancel).unwrap_or_else(|output| output))
-            .await
+        let context = context.clone();
+        blocking(move || search(&context, &arguments).unwrap_or_else(|output| output)).await
     }
 }
 
-fn search(
-    workspace: &Workspace,
-    arguments: &Arguments,
-    cancel: &CancellationToken,
-) -> Result<ToolOutput, ToolOutput> {
+fn search(context: &ToolContext, arguments: &Arguments) -> Result<ToolOutput, ToolOutput> {
+    let (workspace, cancel) = (&*context.workspace, &context.cancel);
     let pattern = &arguments.pattern;
     let regex = RegexBuilder::new(pattern)
         .size_limit(1 << 22)
@@ -91,6 +87,8 @@ fn search(
     let filter = filter(arguments.glob.as_deref())?;
     let mut hits = Hits {
         regex,
+        secrets: context.secrets.clone(),
+        sensitive: Vec::new(),
         context: arguments.context.unwrap_or(0).min(CONTEXT_LINES_MAX),
         text: String::new(),
         matches: 0,
@@ -129,6 +127,9 @@ fn search(
 /// What a search has found so far.
 struct Hits {
     regex: Regex,
+    secrets: Secrets,
+    /// Files that were left out, because their text is not to be shown.
+    sensitive: Vec<String>,
     context: usize,
     text: String,
     matches: usize,
@@ -139,6 +140,9 @@ struct Hits {
 
 impl Hits {
     fn look_at(&mut self, workspace: &Workspace, path: &Path) {
+        if self.secrets.is_sensitive(path) {
+            return self.sensitive.push(format!("`{}`", path.display()));
+        }
         let Ok(file) = workspace.open_at(path) else {
             return;
         };
@@ -222,6 +226,14 @@ impl Hits {
                 self.too_large
             ));
         }
+        if !self.sensitive.is_empty() {
+            let count = self.sensitive.len();
+            self.sensitive.truncate(SENSITIVE_SHOWN_MAX);
+            let names = self.sensitive.join(", ");
+            self.text.push_str(&format!(
+                "[not searched, because they are sensitive: {names} ({count} in all)]\n"
+            ));
+        }
         let facts = json!({ "matches": self.matches, "files_searched": self.files });
         ToolOutput::ok(self.text).with_facts(facts)
     }
@@ -296,6 +308,24 @@ mod tests {
             let output = world.call("search_files", input).await;
             assert!(!output.text.contains("canary"), "{}", output.text);
         }
+    }
+
+    #[tokio::test]
+    async fn a_sensitive_file_is_named_and_not_searched() {
+        let world = World::new(&[("app/.env", "MODE=fast\n"), ("a.md", "fast\n")]);
+        check(
+            &world,
+            json!({"pattern": "fast"}),
+            "a.md:1: fast\n[not searched, because they are sensitive: `app/.env` (1 in all)]\n",
+        )
+        .await;
+        let output = world
+            .call(
+                "search_files",
+                json!({"pattern": "fast", "path": "app/.env"}),
+            )
+            .await;
+        assert!(!output.text.contains("MODE"), "{}", output.text);
     }
 
     #[tokio::test]

@@ -45,6 +45,10 @@ impl Tool for WriteFile {
         Deed::path(input)
     }
 
+    fn contents(&self) -> &'static [&'static str] {
+        &["content"]
+    }
+
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {
         let planned = plan(context, input).await?;
         Ok(json!(planned.change))
@@ -94,6 +98,7 @@ async fn plan(context: &ToolContext, input: &Value) -> Result<Planned, ToolOutpu
     let Arguments { path, content } = schema::arguments(input)?;
     let workspace = Arc::clone(&context.workspace);
     let planned = blocking(move || Planned::whole(&workspace, &path, content.into_bytes())).await?;
+    change::spare_secrets(context, &planned)?;
     Ok(planned)
 }
 
@@ -117,6 +122,31 @@ mod tests {
         assert_eq!(output.text, "created `a/b/c.txt` (6 bytes)");
         assert_eq!(world.read("a/b/c.txt"), "hello\n");
         assert_eq!(output.facts["after"].as_str().unwrap().len(), 64);
+    }
+
+    #[tokio::test]
+    async fn what_looks_like_a_secret_is_written_as_it_is_with_a_warning() {
+        let world = World::new(&[]);
+        let content = format!("token: {}{}\n", "ghp_", "q8Zt1VbX0pLr7KdM2nWc".repeat(2));
+        let input = json!({"path": "fixture.yml", "content": content});
+        let output = world.call("write_file", input).await;
+        assert_eq!(world.read("fixture.yml"), content);
+        assert!(
+            output.text.contains("holds a secret (github_token)"),
+            "{}",
+            output.text
+        );
+        // What was read is not written back with markers in it.
+        let input = json!({"path": "fixture.yml", "content": "token: [REDACTED]\n"});
+        let output = world.call("write_file", input).await;
+        assert!(
+            output.text.contains("would destroy the secret"),
+            "{}",
+            output.text
+        );
+        assert_eq!(world.read("fixture.yml"), content);
+        let input = json!({"path": "log.rs", "content": "const MARK: &str = \"[REDACTED]\";\n"});
+        assert!(!world.call("write_file", input).await.is_error);
     }
 
     #[tokio::test]

@@ -123,9 +123,15 @@ fn is_loader(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
+/// Whether a variable holds a secret, by its name.
+pub(crate) fn names_a_secret(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    SECRET_WORDS.iter().any(|word| upper.contains(word))
+}
+
 fn passes(name: &str) -> bool {
     let upper = name.to_uppercase();
-    !SECRET_WORDS.iter().any(|word| upper.contains(word))
+    !names_a_secret(name)
         && !DROPPED.contains(&upper.as_str())
         && !DROPPED_PREFIXES
             .iter()

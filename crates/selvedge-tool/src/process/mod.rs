@@ -14,7 +14,7 @@ mod slots;
 mod supervisor;
 
 pub(crate) use census::Excess;
-pub(crate) use environment::{environment, git_environment, is_fit_for_commands};
+pub(crate) use environment::{environment, git_environment, is_fit_for_commands, names_a_secret};
 pub(crate) use patience::Patience;
 pub(crate) use program::find;
 pub(crate) use slots::Slots;

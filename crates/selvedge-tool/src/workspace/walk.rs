@@ -34,6 +34,8 @@ pub(crate) struct Found {
 pub(crate) struct Walk<'a> {
     workspace: &'a Workspace,
     depth_max: usize,
+    /// Instead of what git ignores: directories of these names.
+    skipped: Option<&'a [&'a str]>,
     cancel: &'a CancellationToken,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Walk<'a> {
         Self {
             workspace,
             depth_max: usize::MAX,
+            skipped: None,
             cancel,
         }
     }
@@ -49,6 +52,12 @@ impl<'a> Walk<'a> {
     /// Looks no deeper than this: 1 is the directory's own entries.
     pub(crate) fn depth_max(mut self, depth_max: usize) -> Self {
         self.depth_max = depth_max;
+        self
+    }
+
+    /// Looks at what git ignores too, except into directories of these names.
+    pub(crate) fn through_ignored(mut self, skipped: &'a [&'a str]) -> Self {
+        self.skipped = Some(skipped);
         self
     }
 
@@ -75,7 +84,11 @@ impl<'a> Walk<'a> {
                     return Ok(false);
                 }
                 let is_dir = found.kind == FileType::Directory;
-                if found.path.ends_with(".git") || ignored(&rules, &found.path, is_dir) {
+                let is_skipped = match self.skipped {
+                    Some(names) => names.iter().any(|name| found.path.ends_with(name)),
+                    None => ignored(&rules, &found.path, is_dir),
+                };
+                if found.path.ends_with(".git") || is_skipped {
                     continue;
                 }
                 if is_dir && depth < self.depth_max {

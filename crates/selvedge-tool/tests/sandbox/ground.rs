@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{ResultStore, Sandbox, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -278,6 +278,9 @@ async fn stand_in() {
         policy: Arc::default(),
         sandbox: Arc::new(task.sandbox),
         results: Arc::new(NoResults),
+        caller: Caller::default(),
+        secrets: Secrets::new(),
+        credentials: Lent::default(),
     };
     let toolbox = Toolbox::core();
     let call = toolbox.check(&task.tool, &task.input.to_string());

@@ -4,10 +4,11 @@ use clap::Args;
 use selvedge_ledger::StreamId;
 use selvedge_runtime::{SessionState, session_state};
 
-use super::resume;
+use super::{resume, run};
 use crate::drive::{self, Options};
 use crate::error::{Error, Exit, Result};
 use crate::out;
+use crate::secrets;
 use crate::sessions::{self, OpenQuestion};
 use crate::wiring::Store;
 
@@ -23,6 +24,9 @@ pub struct Answer {
     /// Go on with the session at once.
     #[arg(long)]
     resume: bool,
+    /// Send the answer although it holds what looks like a secret.
+    #[arg(long)]
+    allow_secret: bool,
     /// With `--resume`: print new events to stdout, as JSON.
     #[arg(long, requires = "resume")]
     json: bool,
@@ -39,6 +43,8 @@ impl Answer {
             return Err(Error::usage("the answer is empty")
                 .hint("say something: `selvedge answer ID \"yes\"`"));
         }
+        secrets::learn(&run::config_here()?)?;
+        secrets::guard("answer", text, self.allow_secret)?;
         let store = Store::open()?;
         let session = match session {
             Some(text) => sessions::find(&store, text).await?,

@@ -13,6 +13,7 @@ mod policy;
 mod ps;
 mod resume;
 mod run;
+mod secrets;
 mod sessions;
 mod trust;
 mod usage;
@@ -94,6 +95,9 @@ enum Command {
     /// Store, show or forget the keys of model providers.
     #[command(subcommand)]
     Auth(auth::Auth),
+    /// Look for secrets in a text, and say who may use which.
+    #[command(subcommand)]
+    Secrets(secrets::SecretsCommand),
     /// Show, check or describe the configuration.
     #[command(subcommand)]
     Config(config::Configure),
@@ -143,6 +147,7 @@ impl Arguments {
             Command::Usage(command) => looking(command.perform()),
             Command::Models(command) => looking(command.perform()),
             Command::Auth(command) => looking(command.perform()),
+            Command::Secrets(command) => command.perform(),
             Command::Config(command) => command.perform(),
             Command::Doctor(command) => looking(command.perform()),
             Command::Completions(command) => command.perform(),

@@ -21,6 +21,7 @@ use crate::interrupt::parse_duration;
 use crate::out;
 use crate::paths::Paths;
 use crate::script::Script;
+use crate::secrets;
 use crate::text::{escape, one_line};
 use crate::trust::Trust;
 use crate::wiring::{Models, Store};
@@ -60,6 +61,9 @@ pub struct Run {
     /// Stop after this long, such as `90s` or `5m`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    /// Send the request although it holds what looks like a secret.
+    #[arg(long)]
+    allow_secret: bool,
     /// Answer from a script instead of a model: a YAML file of turns.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -81,6 +85,8 @@ impl Run {
         let paths = Paths::find()?;
         let mut config = Config::load(&paths, &workspace)?;
         config.warnings().iter().for_each(|w| out::warn(w));
+        secrets::learn(&config)?;
+        secrets::guard("request", &request, self.allow_secret)?;
         let text = |text: String| toml::Value::String(text);
         config.flag("model", "--model", self.model.map(text));
         config.flag("crew", "--crew", self.crew.map(text));
@@ -212,7 +218,8 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
         output_schema: plan.output_schema.clone(),
         resolve: &resolve,
     };
-    let mut spec = match assemble(&crew, &Toolbox::core(), &setup) {
+    let toolbox = Toolbox::core().with_secrets(secrets::of_this_process().clone());
+    let mut spec = match assemble(&crew, &toolbox, &setup) {
         Ok(spec) => spec,
         Err(error @ SetupError::Model { .. }) => {
             let cause = failed.borrow_mut().take().map(Error::from);
@@ -265,6 +272,11 @@ pub fn workspace(directory: Option<&Path>) -> Result<PathBuf> {
         true => Ok(path),
         false => Err(wrong("it is not a directory".into())),
     }
+}
+
+/// The configuration that holds in this directory.
+pub fn config_here() -> Result<Config> {
+    Config::load(&Paths::find()?, &workspace(None)?)
 }
 
 /// The script that a flag or the environment names.

@@ -62,6 +62,7 @@ pub const KEYS: &[Key] = &[
     key("sandbox.hidden", Kind::List),
     key("sandbox.memory_mb_max", Kind::Whole),
     key("sandbox.processes_max", Kind::Whole),
+    key("secrets.prompt", Kind::Text),
 ];
 
 /// Every key that is a table of the user's own names, and why a project's is not
@@ -72,6 +73,9 @@ const TABLES: &[(&str, &str)] = &[
     ("budget", "it decides what all your projects may spend"),
     ("soft_limits", "it is about all your projects"),
 ];
+
+/// Every key that has a list: what all layers say holds together.
+const LISTS: &[&str] = &["secrets.patterns", "secrets.files"];
 
 /// What a project cannot say of the sandbox: each of these opens it.
 const OPENINGS: [&str; 5] = [
@@ -131,6 +135,7 @@ impl fmt::Display for Origin {
 pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
+    pub(super) lists: BTreeMap<&'static str, Vec<toml::Value>>,
     pub(super) tables: toml::Table,
     pub(super) policy: Rules,
 }
@@ -147,6 +152,7 @@ impl Layer {
                 ("sandbox.network", text("off")),
             ]
             .into(),
+            lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Rules::default(),
         }
@@ -175,16 +181,21 @@ impl Layer {
             Some(policy) => Rules::deserialize(policy).expect("it was checked with the file"),
             None => Rules::default(),
         };
-        let values = KEYS.iter().filter_map(|key| {
-            let value = match key.name.split_once('.') {
-                None => table.get(key.name)?,
-                Some((group, name)) => table.get(group)?.get(name)?,
-            };
-            Some((key.name, value.clone()))
+        let value = |key: &str| match key.split_once('.') {
+            None => table.get(key).cloned(),
+            Some((group, name)) => table.get(group)?.get(name).cloned(),
+        };
+        let values = KEYS
+            .iter()
+            .filter_map(|key| Some((key.name, value(key.name)?)));
+        let lists = LISTS.iter().filter_map(|key| match value(key)? {
+            toml::Value::Array(items) => Some((*key, items)),
+            _ => None,
         });
         Ok(Some(Self {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
+            lists: lists.collect(),
             tables,
             policy,
         }))
@@ -208,6 +219,7 @@ impl Layer {
         Ok(Self {
             origin: Origin::Variable(String::new()),
             values,
+            lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Rules::default(),
         })
@@ -246,6 +258,7 @@ impl Layer {
                  your own configuration"
             ));
         }
+        warnings.extend(self.hold_back_secrets(&file.to_string()));
         if self.values.remove("cache").is_some() {
             warnings.push(format!(
                 "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
@@ -293,6 +306,44 @@ impl Layer {
         };
         found.map(warning).collect()
     }
+
+    /// Leaves out what would show a secret. What hides more stays.
+    fn hold_back_secrets(&mut self, file: &str) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let prompt = self.values.get("secrets.prompt");
+        if prompt.is_some_and(|prompt| prompt.as_str() != Some("refuse")) {
+            self.values.remove("secrets.prompt");
+            warnings.push(format!(
+                "`secrets.prompt` in `{file}` is ignored: a project may tighten security, not \
+                 loosen it; put it into your own configuration if you mean it"
+            ));
+        }
+        let allowed = |glob: &toml::Value| glob.as_str().is_some_and(|glob| glob.starts_with('!'));
+        if let Some(files) = self.lists.get_mut("secrets.files")
+            && files.iter().any(allowed)
+        {
+            files.retain(|glob| !allowed(glob));
+            warnings.push(format!(
+                "`secrets.files` in `{file}` allow nothing: a project may tighten security, not \
+                 loosen it; put it into your own configuration if you mean it"
+            ));
+        }
+        warnings
+    }
+}
+
+/// Puts the value of a dotted key into a table.
+pub(super) fn place(table: &mut toml::Table, key: &str, value: toml::Value) {
+    let Some((group, name)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let group = table
+        .entry(group)
+        .or_insert_with(|| toml::Table::new().into());
+    if let toml::Value::Table(group) = group {
+        group.insert(name.to_owned(), value);
+    }
 }
 
 /// A file that is not there, or below something that is no folder.
@@ -329,13 +380,7 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
         }
     };
     let mut table = toml::Table::new();
-    match key.name.split_once('.') {
-        None => drop(table.insert(key.name.to_owned(), value.clone())),
-        Some((group, name)) => {
-            let inner = toml::Table::from_iter([(name.to_owned(), value.clone())]);
-            table.insert(group.to_owned(), toml::Value::Table(inner));
-        }
-    }
+    place(&mut table, key.name, value.clone());
     match Settings::deserialize(table) {
         Ok(_) => Ok(value),
         Err(error) => Err(error.message().to_owned()),

@@ -21,9 +21,9 @@ use serde::Deserialize;
 
 pub use layer::Origin;
 pub use sandbox::SandboxMode;
-pub use settings::{Approve, Dollars, Settings};
+pub use settings::{Approve, Dollars, OnSecret, Settings};
 
-use layer::{KEYS, Key, Layer};
+use layer::{KEYS, Key, Layer, place};
 
 use crate::error::Result;
 use crate::paths::Paths;
@@ -32,6 +32,7 @@ use crate::trust::Trust;
 /// The configuration that holds, and where each value comes from.
 pub struct Config {
     values: BTreeMap<&'static str, (toml::Value, Origin)>,
+    lists: BTreeMap<&'static str, Vec<toml::Value>>,
     /// What is a table of the user's own names.
     tables: toml::Table,
     policy: Policy,
@@ -75,6 +76,7 @@ impl Config {
     pub fn defaults() -> Self {
         let mut config = Self {
             values: BTreeMap::new(),
+            lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Policy::default(),
             warnings: Vec::new(),
@@ -103,6 +105,9 @@ impl Config {
     fn lay(&mut self, layer: Layer) {
         for (key, value) in layer.values {
             self.values.insert(key, (value, layer.origin.of(key)));
+        }
+        for (key, items) in layer.lists {
+            self.lists.entry(key).or_default().extend(items);
         }
         lay_over(&mut self.tables, &layer.tables);
     }
@@ -133,17 +138,10 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let mut table = self.tables.clone();
         for (key, (value, _)) in &self.values {
-            match key.split_once('.') {
-                None => drop(table.insert((*key).to_owned(), value.clone())),
-                Some((group, name)) => {
-                    let group = table
-                        .entry(group)
-                        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-                    if let toml::Value::Table(group) = group {
-                        group.insert(name.to_owned(), value.clone());
-                    }
-                }
-            }
+            place(&mut table, key, value.clone());
+        }
+        for (key, items) in &self.lists {
+            place(&mut table, key, toml::Value::Array(items.clone()));
         }
         Settings::deserialize(table).expect("each value was checked in its own layer")
     }

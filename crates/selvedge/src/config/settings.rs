@@ -65,6 +65,9 @@ pub struct Settings {
     /// What commands may reach of this machine.
     #[serde(default)]
     pub sandbox: SandboxSettings,
+    /// What must not be shown, sent or stored.
+    #[serde(default)]
+    pub secrets: SecretRules,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
@@ -95,6 +98,49 @@ impl From<Approve> for selvedge_agent::Approve {
             Approve::Never => Self::Never,
         }
     }
+}
+
+/// What must not be shown, sent or stored.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretRules {
+    /// What happens to a request that holds what looks like a secret. Default:
+    /// `refuse`.
+    ///
+    /// A project's `.selvedge/config.toml` may only refuse.
+    pub prompt: Option<OnSecret>,
+    /// What your own secrets look like. Those of all files hold together.
+    #[serde(default)]
+    pub patterns: Vec<SecretPattern>,
+    /// Files whose text is not shown, as lines of a `.gitignore`. Those of all files
+    /// hold together, and the last one that matches decides.
+    ///
+    /// `!NAME` allows a file to be read; not in a project's `.selvedge/config.toml`.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// What happens to a request that holds what looks like a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSecret {
+    /// It is not sent.
+    Refuse,
+    /// It is sent, with a warning.
+    Warn,
+    /// It is sent.
+    Off,
+}
+
+/// What a secret looks like.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretPattern {
+    /// What it is called.
+    pub name: String,
+    /// A regular expression for one line. Its first group is the secret; without a
+    /// group, all of it.
+    pub regex: String,
 }
 
 /// Bounds on what an agent's own file allows: the smaller number holds.

@@ -13,6 +13,7 @@ mod providers;
 mod questions;
 mod run;
 mod sandbox;
+mod secrets;
 mod sessions;
 mod stopping;
 mod terminal;

@@ -153,6 +153,24 @@ fn an_answer_that_is_no_yes_is_said_to_be_none() {
 }
 
 #[test]
+fn what_looks_like_a_secret_is_sent_if_the_person_there_says_it_is_none() {
+    let world = World::new();
+    let ask = |answer: &str| {
+        let command = world.run_command("- text: fine", &["the password is: pwd = hunter22!"]);
+        let mut terminal = Terminal::start(command, 80);
+        terminal.wait_for("is it none, and to be sent? yes or no: ");
+        terminal.type_line(answer);
+        terminal
+    };
+    let terminal = ask("no");
+    terminal.wait_for("error: the request was not sent");
+    assert!(!terminal.text().contains("hunter22"), "{}", terminal.text());
+    assert!(!world.home().join("data/ledger.db").exists());
+    let (code, text) = ask("yes").end();
+    assert_eq!(code, 0, "{text}");
+}
+
+#[test]
 fn an_answer_from_elsewhere_ends_the_question() {
     let world = World::new();
     let terminal = start(&world, APPROVAL, "xterm");

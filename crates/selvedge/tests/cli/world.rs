@@ -1,5 +1,7 @@
 //! A home and a workspace of its own for each test, and the real binary in them.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +15,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct World {
     root: TempDir,
+    /// Keys that commands were given: none of them may be left anywhere.
+    keys: RefCell<BTreeSet<String>>,
 }
 
 /// How a command ended, and what it printed.
@@ -27,7 +31,10 @@ impl World {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("work")).unwrap();
-        Self { root }
+        Self {
+            root,
+            keys: RefCell::default(),
+        }
     }
 
     pub fn home(&self) -> PathBuf {
@@ -68,6 +75,11 @@ impl World {
     }
 
     pub fn output(&self, command: &mut Command) -> Output {
+        let given = command.get_envs().filter_map(|(name, value)| {
+            let is_key = name.to_str()?.ends_with("_API_KEY");
+            Some(value?.to_str()?.to_owned()).filter(|value| is_key && value.len() >= 8)
+        });
+        self.keys.borrow_mut().extend(given);
         let output = command.output().unwrap();
         let root = std::fs::canonicalize(self.root.path()).unwrap();
         Output {
@@ -113,6 +125,17 @@ impl World {
             event["kind"].as_str().unwrap().to_owned()
         };
         events.stdout.lines().map(kind).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let keys = self.keys.borrow();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        if !std::thread::panicking() && !keys.is_empty() {
+            let found = selvedge_testkit::leaks(&self.home(), &keys);
+            assert!(found.is_empty(), "a key was left behind: {found:?}");
+        }
     }
 }
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use clap::Args;
 use selvedge_ledger::StreamId;
 use selvedge_runtime::{NoWatcher, Seat, SessionState, Signal, session_state};
-use selvedge_tool::Toolbox;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::error::{Error, Exit, Result};
 use crate::wiring::{self, Models, Store};
-use crate::{out, sessions};
+use crate::{out, secrets, sessions};
 
 #[derive(Args)]
 pub struct Cancel {
@@ -46,7 +45,7 @@ impl Cancel {
             }
             _ => {}
         }
-        let reason = self.reason;
+        let reason = secrets::of_this_process().redact(&self.reason).into_owned();
         sessions::send(&store, &session, &Signal::Cancel { reason }).await?;
         if let SessionState::Active { pid } = state {
             out::say(&format!("process {pid} stops what is under way and ends"));
@@ -65,7 +64,7 @@ async fn end(store: &Store, session: &StreamId) -> Result<()> {
     let driver = wiring::driver(
         store,
         models,
-        Arc::new(Toolbox::core()),
+        Arc::new(wiring::toolbox(store)),
         Arc::new(NoWatcher),
     );
     let nonce = store.chance.id("d");

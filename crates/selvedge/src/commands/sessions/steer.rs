@@ -4,9 +4,10 @@ use clap::Args;
 use selvedge_ledger::Payload;
 use selvedge_runtime::{SessionState, Signal, SteerMode, session_state};
 
+use crate::commands::run;
 use crate::error::{Error, Exit, Result};
 use crate::wiring::Store;
-use crate::{out, sessions};
+use crate::{out, secrets, sessions};
 
 #[derive(Args)]
 pub struct Steer {
@@ -18,6 +19,9 @@ pub struct Steer {
     /// Wait until the present work is done, instead of entering it.
     #[arg(long)]
     queue: bool,
+    /// Send it although it holds what looks like a secret.
+    #[arg(long)]
+    allow_secret: bool,
 }
 
 impl Steer {
@@ -25,6 +29,8 @@ impl Steer {
         if self.text.trim().is_empty() {
             return Err(Error::usage("the message is empty").hint("say what the agent should know"));
         }
+        secrets::learn(&run::config_here()?)?;
+        secrets::guard("message", &self.text, self.allow_secret)?;
         let store = Store::open()?;
         let session = sessions::find(&store, &self.session).await?;
         let state = session_state(&*store.ledger, &*store.clock, &session).await?;
