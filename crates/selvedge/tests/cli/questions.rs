@@ -18,7 +18,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         engineer on scripted/script · session s_ID
           I want to run something.
           engineer wants to run: sh -c 'touch made'
-        waiting for an answer · 1 turn · 1.7k tokens · $0.0036 · N s · session s_ID
+        waiting for an answer · 1 turn · 1.8k tokens · $0.0037 · N s · session s_ID
           question: engineer wants to run: sh -c 'touch made'
           because: `sh -c` runs a command that is given as text (built in: sh -c)
           answer: selvedge answer s_ID "yes" (or session, project, no)
