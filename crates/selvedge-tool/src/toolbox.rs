@@ -15,7 +15,7 @@ use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
-use crate::policy::{Deed, Policy, Verdict};
+use crate::policy::{Policy, Verdict};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
 use crate::workspace::Workspace;
 
@@ -130,12 +130,9 @@ impl Toolbox {
             deed: call.entry.tool.deed(&call.input),
             input: call.input.clone(),
         };
-        match case.deed {
-            Deed::Files { .. } | Deed::Command { .. } => {
-                builtin::blocking(move || case.judge()).await
-            }
-            // No file is looked at.
-            Deed::Git { .. } | Deed::Other => case.judge(),
+        match case.looks_at_files() {
+            true => builtin::blocking(move || case.judge()).await,
+            false => case.judge(),
         }
     }
 
