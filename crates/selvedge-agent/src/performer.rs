@@ -112,6 +112,8 @@ impl AgentPerformer {
                     .tool_output(&shown.stream, &shown.effect, text);
             }),
             timeout: Duration::from_secs(used.spec.limits.tool_seconds_max),
+            awaited: used.spec.awaited,
+            sandbox: Arc::new(used.spec.sandbox.clone()),
             results: Arc::new(Results {
                 ledger: self.ledger.clone(),
                 stream: scene.stream.clone(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
 use selvedge_model::{Message, ToolDefinition};
-use selvedge_tool::{Policy, ToolSpec, Toolbox, Workspace, World, visible};
+use selvedge_tool::{Policy, Sandbox, ToolSpec, Toolbox, Workspace, World, visible};
 use serde_json::{Value, json};
 
 use crate::context::{Context, Fit};
@@ -26,6 +26,8 @@ pub struct Setup<'a> {
     pub workspace: PathBuf,
     /// What happens when something must be approved.
     pub approve: Approve,
+    /// What its commands may reach.
+    pub sandbox: Sandbox,
     /// What holds for every agent of the run.
     pub policy: Policy,
     /// Whether somebody vouches for the crew's files: only then do they allow anything.
@@ -166,6 +168,7 @@ impl Assembler<'_> {
             limits: agent.limits,
             output_schema: schema.cloned(),
             approve: self.setup.approve,
+            sandbox: self.setup.sandbox.clone(),
             policy: agent.policy(&self.policy, self.setup.is_trusted),
             budget_usd: self.setup.budget_usd,
             workspace: self.setup.workspace.clone(),

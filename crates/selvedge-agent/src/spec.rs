@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
-use selvedge_tool::{Policy, World};
+use selvedge_tool::{Policy, Sandbox, World};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,6 +46,9 @@ pub struct RunSpec {
     pub output_schema: Option<Value>,
     /// What happens when something must be approved.
     pub approve: Approve,
+    /// What its commands may reach.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// What it may do.
     #[serde(default)]
     pub policy: Policy,
@@ -86,6 +89,7 @@ impl RunSpec {
         // Whoever is waited for lends its place to whom it waits for.
         child.awaited = self.awaited;
         child.priority = child.priority.max(self.priority);
+        child.sandbox = child.sandbox.within(&self.sandbox);
         child.policy = child.policy.within(&self.policy);
         Some(child)
     }
@@ -113,6 +117,7 @@ mod tests {
             policy: Policy::default(),
             budget_usd: None,
             workspace: ".".into(),
+            sandbox: Sandbox::off(),
             team: BTreeMap::new(),
         }
     }

@@ -15,7 +15,7 @@ use selvedge_runtime::{
     Act, ChildFinished, Due, EffectId, Ending, Finished, Machine, MessageTaken, QuestionAnswered,
     RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::{Policy, World};
+use selvedge_tool::{Policy, Sandbox, World};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -118,6 +118,7 @@ impl Stage {
             limits,
             output_schema: None,
             approve: Approve::Auto,
+            sandbox: Sandbox::off(),
             policy: Policy {
                 role: selvedge_tool::Role::Supervisor,
                 ..Policy::default()

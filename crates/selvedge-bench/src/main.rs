@@ -1,10 +1,10 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume and a
-//! start cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start and
+//! a sandbox cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`, `sandbox`.
 
 mod crowd;
 mod figures;
@@ -12,6 +12,7 @@ mod gate;
 mod policy;
 mod resume;
 mod rig;
+mod sandbox;
 mod start;
 mod turns;
 
@@ -39,6 +40,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("start") {
         start::measure(&mut figures)?;
+    }
+    if wants("sandbox") {
+        sandbox::measure(&mut figures)?;
     }
     figures.table();
     Ok(())

@@ -35,7 +35,7 @@ pub fn measure(figures: &mut Figures) {
     };
     let policy = Policy {
         crafts: vec![Craft::Engineer],
-        fenced: true,
+        fence: Some("on".into()),
         ..Policy::default()
     };
     let policy = policy.with(Source::User, rules);

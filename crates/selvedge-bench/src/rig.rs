@@ -9,7 +9,7 @@ use selvedge_agent::{
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
 use selvedge_model::{Catalogue, Gate, Providers, Request, Response, ScriptedModel, Slots};
 use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SystemChance, SystemClock};
-use selvedge_tool::{Policy, Toolbox};
+use selvedge_tool::{Policy, Sandbox, Toolbox};
 
 /// A directory on a real disk: beside the build, not in a memory file system.
 pub fn scratch() -> anyhow::Result<tempfile::TempDir> {
@@ -74,6 +74,7 @@ pub fn spec(workspace: &Path) -> anyhow::Result<RunSpec> {
         request: "measure".into(),
         workspace: workspace.to_owned(),
         approve: Approve::Auto,
+        sandbox: Sandbox::off(),
         policy: Policy::default(),
         is_trusted: true,
         budget_usd: None,

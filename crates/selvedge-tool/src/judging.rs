@@ -63,7 +63,7 @@ impl Case {
                 tool: &spec.name,
                 arguments: &input,
                 workspace: workspace.root().display().to_string(),
-                fenced: policy.fenced,
+                fence: policy.fence.as_deref(),
                 scripts: scripts
                     .iter()
                     .map(|path| (path.display().to_string(), hash(&workspace, path)))

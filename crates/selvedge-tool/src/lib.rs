@@ -8,7 +8,9 @@
 //! - `judging`: a call judged where it would happen
 //! - `workspace`: the files a tool may touch, reached by directory handle
 //! - `builtin`: one file per built-in tool
+//! - `sandbox`: the fence around commands
 //! - `process`: commands that end, together with everything they started
+//! - `report`: what tools report, as structure
 //! - `deadline`: a tool runs within its time
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
@@ -28,6 +30,8 @@ mod deadline;
 mod judging;
 mod policy;
 mod process;
+mod report;
+mod sandbox;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -39,6 +43,10 @@ pub use policy::{
     Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
     Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Role, Rule, Rules, Site, Source,
     Verdict, compact, glob, guard, judge, visible,
+};
+pub use sandbox::{
+    Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
+    try_sandbox,
 };
 pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};

@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::policy::Policy;
-use crate::{Checked, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace};
+use crate::{
+    Checked, ResultStore, Sandbox, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace,
+};
 
 /// A scratch directory `app`, and the built-in tools to use in it.
 pub(crate) struct World {
@@ -39,12 +41,14 @@ impl World {
             workspace: Arc::new(Workspace::open(&root).unwrap()),
             policy: Arc::new(Policy {
                 crafts: vec![crate::policy::Craft::Architect],
-                fenced: true,
+                fence: Some("on".into()),
                 ..Policy::default()
             }),
             cancel: CancellationToken::new(),
             output: Arc::new(|_| {}),
             timeout: Duration::from_secs(60),
+            awaited: true,
+            sandbox: Arc::new(Sandbox::off()),
             results: Arc::new(Results::default()),
         };
         let world = Self {

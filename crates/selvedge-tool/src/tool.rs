@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cut::TEXT_CHARS_MAX;
 use crate::policy::{Deed, Policy};
+use crate::sandbox::Sandbox;
 use crate::workspace::{PathError, Workspace};
 
 /// What a tool declares of itself. Permission, retry and resume follow from it.
@@ -67,6 +68,10 @@ pub struct ToolContext {
     pub output: Arc<dyn Fn(&str) + Send + Sync>,
     /// How long it may run.
     pub timeout: Duration,
+    /// Whether somebody is waiting for the run: its commands go before others.
+    pub awaited: bool,
+    /// What commands may reach.
+    pub sandbox: Arc<Sandbox>,
     /// Finds the whole text of an earlier, shortened result by its name.
     pub results: Arc<dyn ResultStore>,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{ResultStore, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{ResultStore, Sandbox, ToolContext, Toolbox, Workspace};
 use tokio_util::sync::CancellationToken;
 
 const WORKSPACE: &str = "STAND_IN_WORKSPACE";
@@ -35,6 +35,8 @@ async fn stand_in() {
         cancel: CancellationToken::new(),
         output: Arc::new(|_| {}),
         timeout: Duration::from_secs(600),
+        awaited: true,
+        sandbox: Arc::new(Sandbox::off()),
         results: Arc::new(NoResults),
     };
     let toolbox = Toolbox::core();

@@ -71,6 +71,8 @@ pub async fn session(
             Start::New(spec) => {
                 let fence = Some(lease.fence());
                 driver.start(session, None, AGENT, *spec, fence).await?;
+                // Who works on what is told before anything that happens to them.
+                follower.catch_up().await;
             }
             Start::Resume(letters) => {
                 let spec = spec_of(store, session).await?;
@@ -108,6 +110,10 @@ pub async fn session(
     let released = seat.release(&lease).await;
     let (rest, story) = (outcome?, story?);
     released?;
+    if matches!(rest, Rest::Ended(_)) {
+        // What its commands left there was temporary; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(store.paths.temp(session));
+    }
     // A witness is worth having; that there is none harms no work. Before the end
     // the last events may not be on disk yet, and it would testify too much.
     if matches!(rest, Rest::Ended(_))

@@ -42,6 +42,11 @@ pub fn path(name: &str) -> Option<PathBuf> {
     text(name).map(PathBuf::from)
 }
 
+/// The user's home.
+pub fn home() -> Option<PathBuf> {
+    path(USER_HOME)
+}
+
 /// The XDG data root.
 pub fn xdg_data() -> Option<PathBuf> {
     xdg(XDG_DATA, ".local/share")

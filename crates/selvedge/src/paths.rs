@@ -79,6 +79,11 @@ impl Paths {
         self.data.join("cache")
     }
 
+    /// The temporary files of a session's commands, and their home.
+    pub fn temp(&self, session: &StreamId) -> PathBuf {
+        self.session(session).join("temp")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

@@ -61,13 +61,13 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["home", "work"] {
+        for name in ["home", "work", "outside"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("work/counter.txt"), "zero\n").unwrap();
         std::fs::write(
             folder.path().join("script.yaml"),
-            script(&folder.path().join("effects")),
+            script(&folder.path().join("outside/effects")),
         )
         .unwrap();
         Self { folder }
@@ -97,6 +97,7 @@ impl Place {
             .args(arguments)
             .env("SELVEDGE_HOME", self.path("home"))
             .env("SELVEDGE_SCRIPT", self.path("script.yaml"))
+            .env("SELVEDGE_SANDBOX_WRITABLE", self.path("outside"))
             .stdin(Stdio::null());
         command
     }
@@ -134,7 +135,7 @@ impl Place {
     }
 
     fn effects(&self) -> BTreeMap<String, usize> {
-        let text = std::fs::read_to_string(self.path("effects")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.path("outside/effects")).unwrap_or_default();
         let mut counts = BTreeMap::new();
         for name in text.lines() {
             *counts.entry(name.to_owned()).or_default() += 1;

@@ -17,7 +17,7 @@ use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
-use selvedge_tool::{Policy, Toolbox};
+use selvedge_tool::{Policy, Sandbox, Toolbox};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -324,6 +324,7 @@ impl Stage {
             request: "do it".into(),
             workspace: self.work(),
             approve: self.story.approve,
+            sandbox: Sandbox::off(),
             policy: self.story.policy.clone(),
             is_trusted: true,
             budget_usd: self.story.budget_usd,

@@ -12,7 +12,7 @@ use selvedge_runtime::{
     Clock, DriveError, Driver, Machine, NoWatcher, Patience, Rest, SeededChance, SessionState,
     Signal, SteerMode, session_state,
 };
-use selvedge_tool::{Policy, Role, Toolbox, World};
+use selvedge_tool::{Policy, Role, Sandbox, Toolbox, World};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -597,6 +597,7 @@ impl<'a> Universe<'a> {
             limits,
             output_schema: None,
             approve: Approve::Ask,
+            sandbox: Sandbox::off(),
             policy: Policy {
                 role: Role::Supervisor,
                 ..Policy::default()

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::process::{self, Limits, Process};
+use crate::process::{self, Limits, Patience, Process};
 use crate::tool::{ToolContext, ToolOutput};
 use crate::workspace::{PathError, refuse_git};
 
@@ -215,7 +215,9 @@ impl<'a> Git<'a> {
             directory: workspace.open_dir(Path::new("")).map_err(failed)?,
             directory_path: workspace.root().to_owned(),
             environment,
-            limits: Limits::new(self.context.timeout),
+            limits: Limits::new(Patience::exactly(self.context.timeout)),
+            // It is Selvedge that calls it, and it must write what commands may not.
+            enclosure: None,
         };
         let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let finished = process

@@ -15,8 +15,8 @@ pub(crate) struct Bound<'a> {
     pub(crate) arguments: &'a serde_json::Value,
     /// The workspace.
     pub(crate) workspace: String,
-    /// Whether there is a sandbox.
-    pub(crate) fenced: bool,
+    /// The digest of the sandbox, if there is one.
+    pub(crate) fence: Option<&'a str>,
     /// The files that it would run, and the hashes of their bytes.
     pub(crate) scripts: Vec<(String, String)>,
 }
@@ -52,7 +52,7 @@ mod tests {
             tool: "run_command",
             arguments: &arguments,
             workspace: "/srv/app".into(),
-            fenced: true,
+            fence: Some("on"),
             scripts: vec![("a".into(), "1".into())],
         };
         let environment = ["PATH".to_owned()];
@@ -74,7 +74,7 @@ mod tests {
                 ..bound()
             },
             Bound {
-                fenced: false,
+                fence: None,
                 ..bound()
             },
             Bound { scripts, ..bound() },

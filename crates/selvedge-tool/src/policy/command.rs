@@ -179,7 +179,10 @@ impl Court<'_> {
     /// What is asked about only where there is no fence.
     fn unfenced(&self, what: &str) -> Option<Finding> {
         let reason = format!("{what}, and there is no sandbox around it");
-        (!self.policy.fenced).then(|| Finding::ask("no sandbox", reason))
+        self.policy
+            .fence
+            .is_none()
+            .then(|| Finding::ask("no sandbox", reason))
     }
 
     /// Judges a program and its arguments. `feed` says that it reads what others

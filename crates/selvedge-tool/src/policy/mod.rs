@@ -38,6 +38,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::Sandbox;
 use crate::tool::World;
 
 /// What an agent may do. Recorded with its run.
@@ -50,8 +51,9 @@ pub struct Policy {
     /// None is no git at all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub crafts: Vec<Craft>,
-    /// Whether commands run inside of a sandbox.
-    pub fenced: bool,
+    /// The digest of the sandbox that commands run in; none is no sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fence: Option<String>,
     /// Rules. Their order does not matter: the strictest wins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
@@ -83,6 +85,12 @@ impl Policy {
                 self.layers.push(layer);
             }
         }
+        self
+    }
+
+    /// The same where commands run in `sandbox`.
+    pub fn fenced_by(mut self, sandbox: &Sandbox) -> Self {
+        self.fence = sandbox.is_on().then(|| sandbox.digest());
         self
     }
 

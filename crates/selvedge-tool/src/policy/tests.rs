@@ -6,7 +6,7 @@ use super::*;
 fn engineer(fenced: bool) -> Policy {
     Policy {
         crafts: vec![Craft::Engineer],
-        fenced,
+        fence: fenced.then(|| "on".into()),
         ..Policy::default()
     }
 }
@@ -132,7 +132,7 @@ fn git_in_a_shell_is_what_the_table_says() {
         {
             let policy = Policy {
                 crafts: vec![craft],
-                fenced: true,
+                fence: Some("on".into()),
                 ..Policy::default()
             };
             // What changes the repository is for the git tools; a shell asks.
@@ -164,7 +164,7 @@ fn git_in_a_shell_is_what_the_table_says() {
     }
     check(
         &Policy {
-            fenced: true,
+            fence: Some("on".into()),
             ..Policy::default()
         },
         Decision::Deny,
@@ -307,7 +307,7 @@ fn every_cell_of_the_table_of_roles_is_what_is_decided() {
             let allow = patterns(&["ls *", "@tool any"]);
             let policy = Policy {
                 role,
-                fenced: true,
+                fence: Some("on".into()),
                 ..Policy::default()
             };
             let policy = policy.with(
@@ -341,7 +341,7 @@ fn a_helper_has_no_more_rights_than_its_chief() {
     let chief = Policy {
         role: Role::Observer,
         crafts: vec![Craft::Inspector],
-        fenced: true,
+        fence: Some("on".into()),
         layers: Vec::new(),
     }
     .with(
@@ -361,7 +361,7 @@ fn a_helper_has_no_more_rights_than_its_chief() {
     let helper = Policy {
         role: Role::Worker,
         crafts: vec![Craft::Engineer],
-        fenced: true,
+        fence: Some("on".into()),
         layers: Vec::new(),
     };
     let helper = helper.within(&chief);

@@ -4,32 +4,38 @@
 //! lock files, a termination lets a server close its database, and only then is it
 //! killed. Its output is taken as it appears and kept within bounds.
 
+mod census;
 mod environment;
 mod output;
+mod patience;
 mod program;
+mod running;
+mod slots;
 mod supervisor;
 
+pub(crate) use census::Excess;
+pub(crate) use environment::{environment, git_environment, is_fit_for_commands};
+pub(crate) use patience::Patience;
 pub(crate) use program::find;
+pub(crate) use slots::Slots;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
-use tokio::process::Child;
+use rustix::process::Signal;
+use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::sandbox::{Sandbox, Visit};
 use output::{Decoder, Kept};
-use supervisor::REPORT_BYTES;
+use patience::Listener;
+use running::Running;
 
 /// What is to be run, and within which bounds.
 pub(crate) struct Process {
@@ -45,17 +51,32 @@ pub(crate) struct Process {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The bounds.
     pub(crate) limits: Limits,
+    /// The fence around it, if there is one.
+    pub(crate) enclosure: Option<Enclosure>,
+}
+
+/// The fence around a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Enclosure {
+    /// What it may reach.
+    pub(crate) sandbox: Arc<Sandbox>,
+    /// The workspace that it works in.
+    pub(crate) workspace: PathBuf,
 }
 
 /// The bounds of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// How long it may run before it is asked to stop.
-    pub(crate) timeout: Duration,
-    /// How long it has to answer an interrupt, and then a termination. Default: 2 s.
-    pub(crate) grace: Duration,
+    pub(crate) patience: Patience,
+    /// How long it has to answer an interrupt. Default: 5 s.
+    pub(crate) interrupt_grace: Duration,
+    /// How long it has to answer a termination. Default: 3 s.
+    pub(crate) terminate_grace: Duration,
     /// How much of its output is kept. Default: 8 MB.
     pub(crate) output_bytes_max: usize,
+    /// How much it may print before it is asked to stop. Default: 1 GB.
+    pub(crate) flood_bytes_max: u64,
 }
 
 /// How a process ended.
@@ -71,6 +92,10 @@ pub(crate) struct Finished {
     pub(crate) duration: Duration,
     /// Why it was stopped, if it was.
     pub(crate) stopped: Option<Stopped>,
+    /// The last signal that it was sent, by its name.
+    pub(crate) kill_signal: Option<&'static str>,
+    /// What it was refused and granted of the network.
+    pub(crate) network: Vec<Visit>,
 }
 
 /// Why a process was stopped.
@@ -78,6 +103,10 @@ pub(crate) struct Finished {
 pub(crate) enum Stopped {
     TimedOut,
     Cancelled,
+    /// It printed more than anybody could read.
+    Flooded,
+    /// It used more than its share.
+    Exceeded(Excess),
 }
 
 // After SIGKILL, and after the end, things are over in milliseconds; these bound what
@@ -87,11 +116,13 @@ const DRAIN_WAIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 
 impl Limits {
-    pub(crate) fn new(timeout: Duration) -> Self {
+    pub(crate) fn new(patience: Patience) -> Self {
         Self {
-            timeout,
-            grace: Duration::from_secs(2),
+            patience,
+            interrupt_grace: Duration::from_secs(5),
+            terminate_grace: Duration::from_secs(3),
             output_bytes_max: 8 * 1024 * 1024,
+            flood_bytes_max: 1 << 30,
         }
     }
 }
@@ -105,30 +136,26 @@ impl Process {
     ) -> io::Result<Finished> {
         let limits = self.limits;
         let began = Instant::now();
-        let (mut running, mut output) = self.spawn()?;
+        let (mut running, mut output) = Running::spawn(self)?;
         let mut kept = Kept::new(limits.output_bytes_max);
         let mut decoder = Decoder::default();
+        let mut listener = Listener::default();
         let mut stage = Stage::Running;
         let mut stopped = None;
-        let mut until = began + limits.timeout;
+        let mut until = began + limits.patience.ends(None);
         let mut buffer = vec![0; READ_BYTES];
         let mut is_drained = false;
         loop {
+            let mut stop = None;
             tokio::select! {
                 biased;
                 () = cancel.cancelled(), if stage == Stage::Running => {
-                    stopped = Some(Stopped::Cancelled);
-                    stage = Stage::Interrupted;
-                    running.signal(Signal::INT).await;
-                    until = Instant::now() + limits.grace;
+                    stop = Some(Stopped::Cancelled);
                 }
                 () = tokio::time::sleep_until(until) => match stage {
-                    Stage::Running | Stage::Interrupted | Stage::Terminated => {
-                        stopped.get_or_insert(Stopped::TimedOut);
-                        let (next, signal, wait) = stage.next(limits.grace);
-                        stage = next;
-                        running.signal(signal).await;
-                        until = Instant::now() + wait;
+                    Stage::Running => stop = Some(Stopped::TimedOut),
+                    Stage::Interrupted | Stage::Terminated => {
+                        until = running.advance(&mut stage, &limits).await;
                     }
                     Stage::Killed | Stage::Ended => break,
                 },
@@ -141,62 +168,39 @@ impl Process {
                     Ok(0) | Err(_) => is_drained = true,
                     Ok(count) => {
                         kept.push(&buffer[..count]);
-                        sink(&decoder.decode(&buffer[..count]));
+                        let text = decoder.decode(&buffer[..count]);
+                        if stage == Stage::Running && listener.hears(&text) {
+                            until = began + limits.patience.ends(Some(began.elapsed()));
+                        }
+                        sink(&text);
+                        if stage == Stage::Running && kept.bytes() > limits.flood_bytes_max {
+                            stop = Some(Stopped::Flooded);
+                        }
                     }
                 },
+            }
+            if let Some(reason) = stop {
+                stopped = Some(reason);
+                until = running.advance(&mut stage, &limits).await;
             }
             if is_drained && stage == Stage::Ended {
                 break;
             }
         }
-        let status = running.end().await;
+        let ended = running.end().await;
         Ok(Finished {
             bytes: kept.bytes(),
             text: kept.into_text(),
-            status,
+            status: ended.status,
             duration: began.elapsed(),
-            stopped,
+            stopped: ended.excess.map(Stopped::Exceeded).or(stopped),
+            kill_signal: ended.kill_signal,
+            network: ended.network,
         })
     }
-
-    fn spawn(self) -> io::Result<(Running, pipe::Receiver)> {
-        let (reader, writer) = io::pipe()?;
-        let mut command = std::process::Command::new(&self.program);
-        command
-            .args(&self.arguments)
-            .env_clear()
-            .envs(self.environment)
-            .env("PWD", &self.directory_path)
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer);
-        let line = supervisor::supervise(&mut command, self.directory)?;
-        line.set_nonblocking(true)?;
-        let mut command = tokio::process::Command::from(command);
-        let child = command.spawn()?;
-        // It holds our copies of the pipe's other end and of the supervisor's.
-        drop(command);
-        let running = Running {
-            child,
-            line: UnixStream::from_std(line)?,
-            report: Vec::with_capacity(REPORT_BYTES),
-        };
-        Ok((running, pipe::Receiver::from_owned_fd(reader.into())?))
-    }
 }
 
-/// The environment for a command of the user's.
-pub(crate) fn environment() -> Vec<(OsString, OsString)> {
-    environment::filtered(std::env::vars_os())
-}
-
-/// The environment for git, when it is the runtime that calls it.
-pub(crate) fn git_environment() -> Vec<(OsString, OsString)> {
-    let mut variables = environment();
-    variables.retain(|(name, _)| environment::is_fit_for_git(&name.to_string_lossy()));
-    variables
-}
-
+/// How far the end of a process is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Running,
@@ -207,73 +211,15 @@ enum Stage {
 }
 
 impl Stage {
-    /// The next thing to do when a stage's time is up.
-    fn next(self, grace: Duration) -> (Self, Signal, Duration) {
+    /// What is done next to end it, and how long that may take.
+    fn next(self, limits: &Limits) -> (Self, Signal, Duration) {
         match self {
-            Self::Running => (Self::Interrupted, Signal::INT, grace),
-            Self::Interrupted => (Self::Terminated, Signal::TERM, grace),
+            Self::Running => (Self::Interrupted, Signal::INT, limits.interrupt_grace),
+            Self::Interrupted => (Self::Terminated, Signal::TERM, limits.terminate_grace),
             Self::Terminated | Self::Killed | Self::Ended => {
                 (Self::Killed, Signal::KILL, KILLED_WAIT)
             }
         }
-    }
-}
-
-/// A process under its supervisor. Dropping it closes the line, on which the
-/// supervisor kills everything.
-struct Running {
-    child: Child,
-    line: UnixStream,
-    report: Vec<u8>,
-}
-
-impl Running {
-    /// Sends a signal to the process's group, through the supervisor.
-    async fn signal(&mut self, signal: Signal) {
-        let byte = u8::try_from(signal.as_raw()).expect("signals are small numbers");
-        // It fails only when the supervisor has ended, as it does after the process.
-        let _ = self.line.write_all(&[byte]).await;
-    }
-
-    /// Returns when nothing of the process is left, or when its supervisor is gone.
-    async fn reported(&mut self) {
-        while self.report.len() < REPORT_BYTES {
-            // Safe to abandon at any point: what was read is in `report`.
-            match self.line.read_buf(&mut self.report).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
-        }
-    }
-
-    /// Kills what can still be reached when the supervisor was killed, or cannot get
-    /// rid of something.
-    fn sweep(&self) {
-        if self.status().is_none()
-            && let Some(group) = self.number(0)
-            && let Some(group) = Pid::from_raw(group)
-        {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-
-    /// The status, and no zombie.
-    async fn end(mut self) -> Option<ExitStatus> {
-        self.sweep();
-        let status = self.status();
-        drop(self.line);
-        let _ = tokio::time::timeout(DRAIN_WAIT, self.child.wait()).await;
-        status
-    }
-
-    fn status(&self) -> Option<ExitStatus> {
-        self.number(4).map(ExitStatus::from_raw)
-    }
-
-    /// A number of the supervisor's report.
-    fn number(&self, at: usize) -> Option<i32> {
-        let bytes = self.report.get(at..at + 4)?.try_into().ok()?;
-        Some(i32::from_ne_bytes(bytes))
     }
 }
 

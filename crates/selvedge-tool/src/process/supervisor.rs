@@ -8,6 +8,10 @@
 //! socket whose other end closes when Selvedge dies, however it dies. When the
 //! command ends or the socket closes, it kills all that is left.
 //!
+//! A command that is fenced in has a world of its own, and its supervisor is the first
+//! process there: when it ends, the kernel ends the others. One more process, outside,
+//! waits for it and stands for it.
+//!
 //! The fork happens in a copy of a program with many threads, where another thread
 //! may have held any lock. Everything here therefore makes system calls only: no
 //! allocation, no locks, no formatting, no panics.
@@ -22,35 +26,54 @@ use std::process::Command;
 
 use libc::{c_int, c_void, pid_t};
 
-/// Bytes of the supervisor's report: the command's process id, then its status.
-pub(super) const REPORT_BYTES: usize = 8;
+use super::census::Bounds;
+use crate::sandbox::{Prepared, Refused};
+
+/// Bytes of the supervisor's report: the command's process id, then its status and
+/// which bound it has crossed.
+pub(super) const REPORT_BYTES: usize = 12;
+
+/// How a command is fenced in.
+pub(super) struct Barrier {
+    pub(super) prepared: Prepared,
+    pub(super) bounds: Bounds,
+}
+
+// How often what a command uses is counted.
+const CENSUS_MILLIS: i64 = 100;
 
 /// Arranges for a command to be started in `directory` under a supervisor, and
 /// returns the line to it.
 ///
 /// A byte sent is a signal for the command's process group; SIGKILL ends all that
 /// it started. Received are the command's process id as soon as it runs, and its
-/// wait status as soon as nothing of it is left, both as four native bytes.
-pub(super) fn supervise(command: &mut Command, directory: OwnedFd) -> io::Result<UnixStream> {
+/// wait status and excess as soon as nothing of it is left, each as four native bytes.
+/// The process id of a fenced command means nothing outside and is 0; if the fence
+/// could not be put up, it is the number of the stage that failed, below zero.
+pub(super) fn supervise(
+    command: &mut Command,
+    directory: OwnedFd,
+    mut barrier: Option<Barrier>,
+) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
-    // SAFETY: `split` makes async-signal-safe calls only. Both handles belong to
+    // SAFETY: `split` makes async-signal-safe calls only. All handles belong to
     // the closure and are open for as long as the command can be spawned.
     unsafe {
-        command.pre_exec(move || split(theirs.as_raw_fd(), directory.as_raw_fd()));
+        command.pre_exec(move || {
+            let (control, directory) = (theirs.as_raw_fd(), directory.as_raw_fd());
+            split(control, directory, barrier.as_mut())
+        });
     }
     Ok(ours)
 }
 
 /// Becomes two processes: returns in the one that will be the command, and watches
 /// in the other.
-fn split(control: RawFd, directory: RawFd) -> io::Result<()> {
+fn split(control: RawFd, directory: RawFd, barrier: Option<&mut Barrier>) -> io::Result<()> {
     // SAFETY: system calls on valid handles and on memory of this frame. `fork` is
     // called in a process that has a single thread, being itself fresh from a fork.
     unsafe {
-        if libc::fchdir(directory) != 0 {
-            return Err(io::Error::last_os_error());
-        }
         // Handlers of the runtime must not run in these copies of it.
         set_mask(&all_signals());
         for signal in 1..=64 {
@@ -59,6 +82,22 @@ fn split(control: RawFd, directory: RawFd) -> io::Result<()> {
         // Its own session, so that what is sent to Selvedge's group or terminal
         // does not reach the supervisor.
         libc::setsid();
+        match barrier {
+            None => split_bare(control, directory),
+            Some(barrier) => split_fenced(control, directory, barrier).map_err(|refused| {
+                send(control, -(refused.stage as c_int));
+                refused.error
+            }),
+        }
+    }
+}
+
+fn split_bare(control: RawFd, directory: RawFd) -> io::Result<()> {
+    // SAFETY: as in `split`.
+    unsafe {
+        if libc::fchdir(directory) != 0 {
+            return Err(io::Error::last_os_error());
+        }
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -66,30 +105,76 @@ fn split(control: RawFd, directory: RawFd) -> io::Result<()> {
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                libc::setsid();
-                // Should the command kill its supervisor, it dies with it.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-                if libc::getppid() != supervisor {
-                    libc::_exit(1);
-                }
-                // What a careless parent left open for Selvedge is not for commands.
-                // Closed by `exec`, not now: one of these tells `spawn` how that went.
-                libc::syscall(
-                    libc::SYS_close_range,
-                    3,
-                    c_int::MAX,
-                    libc::CLOSE_RANGE_CLOEXEC,
-                );
-                set_mask(&no_signals());
+                become_command(supervisor);
                 Ok(())
             }
-            child => watch(control, child),
+            child => watch(control, child, child, None),
+        }
+    }
+}
+
+fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Result<(), Refused> {
+    // The first process of a world has this number in it.
+    const FIRST: pid_t = 1;
+    let outside = barrier.prepared.split()?;
+    if outside != 0 {
+        stand_for(outside);
+    }
+    barrier.prepared.build()?;
+    // SAFETY: as in `split`.
+    match unsafe { libc::fork() } {
+        -1 => Err(Refused {
+            stage: crate::sandbox::Stage::Namespaces,
+            error: io::Error::last_os_error(),
+        }),
+        0 => {
+            become_command(FIRST);
+            barrier.prepared.enter(directory)
+        }
+        child => watch(control, child, 0, Some(barrier.bounds)),
+    }
+}
+
+/// What a process does that will be the command.
+fn become_command(supervisor: pid_t) {
+    // SAFETY: system calls without memory.
+    unsafe {
+        libc::setsid();
+        // Should the command kill its supervisor, it dies with it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != supervisor {
+            libc::_exit(1);
+        }
+        // What a careless parent left open for Selvedge is not for commands.
+        // Closed by `exec`, not now: one of these tells `spawn` how that went.
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            c_int::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+        set_mask(&no_signals());
+    }
+}
+
+/// Stands outside of a world for the first process in it: ends when that ends.
+fn stand_for(first: pid_t) -> ! {
+    close_from(0);
+    // SAFETY: system calls on memory of this frame.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"selvedge-fence".as_ptr(), 0, 0, 0);
+        loop {
+            let ended = libc::waitpid(first, std::ptr::null_mut(), 0);
+            if ended != -1 || *libc::__errno_location() != libc::EINTR {
+                libc::_exit(0);
+            }
         }
     }
 }
 
 /// Waits for the command's end, passing signals on, then ends what is left of it.
-fn watch(control: RawFd, child: pid_t) -> ! {
+/// `known` is the number by which the command is known to Selvedge.
+fn watch(control: RawFd, child: pid_t, known: pid_t, bounds: Option<Bounds>) -> ! {
     // SAFETY: system calls on memory of this frame and on handle 0, which is the
     // control socket from the second line on.
     unsafe {
@@ -102,19 +187,32 @@ fn watch(control: RawFd, child: pid_t) -> ! {
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         libc::chdir(c"/".as_ptr());
         libc::signal(libc::SIGCHLD, wake as *const () as libc::sighandler_t);
-        send(child);
+        send(0, known);
 
         // Signals stay blocked, but for the end of a child while it waits: then none
         // can end in between "is there one?" and "wait".
         let mut waiting = all_signals();
         libc::sigdelset(&mut waiting, libc::SIGCHLD);
+        let pause = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: CENSUS_MILLIS * 1_000_000,
+        };
+        let timeout = match bounds {
+            Some(_) => &raw const pause,
+            None => std::ptr::null(),
+        };
+        let mut excess = 0;
         while !has_ended(child) {
+            if let Some(crossed) = bounds.and_then(|bounds| bounds.crossed()) {
+                excess = crossed as c_int;
+                break;
+            }
             let mut ready = libc::pollfd {
                 fd: 0,
                 events: libc::POLLIN,
                 revents: 0,
             };
-            if libc::ppoll(&mut ready, 1, std::ptr::null(), &waiting) <= 0 {
+            if libc::ppoll(&mut ready, 1, timeout, &waiting) <= 0 {
                 continue;
             }
             let mut signal = 0_u8;
@@ -129,8 +227,13 @@ fn watch(control: RawFd, child: pid_t) -> ! {
                 _ => break,
             }
         }
+        if bounds.is_some() {
+            // Everything in this world but the first, which is this process.
+            libc::kill(-1, libc::SIGKILL);
+        }
         let status = sweep(child);
-        send(status);
+        send(0, status);
+        send(0, excess);
         libc::_exit(0);
     }
 }
@@ -220,12 +323,12 @@ fn kill_children() {
 }
 
 /// Tells Selvedge a number, if it is still there.
-fn send(number: c_int) {
+fn send(line: RawFd, number: c_int) {
     let bytes = number.to_ne_bytes();
-    // SAFETY: the buffer is of this frame, and handle 0 is the control socket.
+    // SAFETY: the buffer is of this frame.
     unsafe {
         libc::send(
-            0,
+            line,
             bytes.as_ptr().cast::<c_void>(),
             bytes.len(),
             libc::MSG_NOSIGNAL,

@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::workspace::Workspace;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Mutex;
 
 struct Shell {
     scratch: tempfile::TempDir,
     limits: Limits,
+    sandbox: Option<Sandbox>,
     cancel: CancellationToken,
     seen: Arc<Mutex<String>>,
 }
@@ -16,9 +18,11 @@ impl Shell {
         Self {
             scratch: tempfile::tempdir().unwrap(),
             limits: Limits {
-                grace: Duration::from_millis(200),
-                ..Limits::new(Duration::from_secs(60))
+                interrupt_grace: Duration::from_millis(200),
+                terminate_grace: Duration::from_millis(200),
+                ..Limits::new(Patience::exactly(Duration::from_secs(60)))
             },
+            sandbox: None,
             cancel: CancellationToken::new(),
             seen: Arc::default(),
         }
@@ -33,6 +37,10 @@ impl Shell {
             directory_path: workspace.root().into(),
             environment: environment(),
             limits: self.limits,
+            enclosure: self.sandbox.clone().map(|sandbox| Enclosure {
+                sandbox: Arc::new(sandbox),
+                workspace: workspace.root().into(),
+            }),
         }
     }
 
@@ -127,8 +135,8 @@ async fn background_processes_and_daemons_die_with_their_command() {
 #[tokio::test]
 async fn a_command_out_of_time_is_interrupted_first() {
     let mut shell = Shell::new();
-    shell.limits.timeout = Duration::from_millis(300);
-    shell.limits.grace = Duration::from_secs(60);
+    shell.limits.patience = Patience::exactly(Duration::from_millis(300));
+    shell.limits.interrupt_grace = Duration::from_secs(60);
     let finished = shell
         .run("trap 'echo cleaned up; exit 5' INT; echo begun; while :; do sleep 0.02; done")
         .await;
@@ -140,7 +148,7 @@ async fn a_command_out_of_time_is_interrupted_first() {
 #[tokio::test]
 async fn a_command_that_ignores_signals_is_killed_in_the_end() {
     let mut shell = Shell::new();
-    shell.limits.timeout = Duration::from_millis(300);
+    shell.limits.patience = Patience::exactly(Duration::from_millis(300));
     let finished = shell
         .run("trap 'echo int' INT; trap 'echo term' TERM; echo $$ > pid; while :; do sleep 0.02; done")
         .await;
@@ -191,6 +199,81 @@ async fn a_flood_of_output_is_bounded() {
     assert!(finished.text.len() < 65 * 1024, "{}", finished.text.len());
     assert!(finished.text.contains("bytes were not kept here"));
     assert!(finished.text.ends_with("\nend\n"));
+}
+
+#[tokio::test]
+async fn a_command_that_prints_without_end_is_stopped() {
+    let mut shell = Shell::new();
+    shell.limits.flood_bytes_max = 8 << 20;
+    let finished = shell.run("yes flood").await;
+    assert_eq!(finished.stopped, Some(Stopped::Flooded));
+    assert_eq!(finished.kill_signal, Some("SIGINT"));
+    assert!(finished.bytes > 8 << 20 && finished.text.starts_with("flood\n"));
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_speaking_is_heard_out() {
+    let mut shell = Shell::new();
+    shell.limits.patience = Patience {
+        base: Duration::from_millis(300),
+        extension: Duration::from_secs(20),
+        most: Duration::from_secs(60),
+    };
+    let finished = shell.run("echo at work; sleep 1; echo done").await;
+    assert_eq!(
+        (finished.stopped, finished.text.as_str()),
+        (None, "at work\ndone\n")
+    );
+    let finished = shell.run("echo ...; sleep 1000").await;
+    assert_eq!(
+        (finished.stopped, finished.text.as_str()),
+        (Some(Stopped::TimedOut), "...\n")
+    );
+}
+
+#[tokio::test]
+async fn a_fenced_command_is_ended_in_the_same_way() {
+    let mut shell = Shell::new();
+    shell.sandbox = Some(Sandbox::default());
+    shell.limits.patience = Patience::exactly(Duration::from_millis(300));
+    let ignores = "trap 'echo int' INT; trap 'echo term' TERM; while :; do sleep 0.02; done";
+    let finished = shell.run(ignores).await;
+    assert_eq!(finished.status.unwrap().signal(), Some(9), "{finished:?}");
+    assert_eq!(finished.kill_signal, Some("SIGKILL"));
+    let finished = shell.run("exec sleep 1000").await;
+    assert_eq!(finished.status.unwrap().signal(), Some(2), "{finished:?}");
+    assert_eq!(finished.kill_signal, Some("SIGINT"));
+    let attack = "ls /proc/self/fd | tr '\\n' ' '; kill -9 $PPID 2>/dev/null; exit 3";
+    let finished = shell.run(attack).await;
+    assert_eq!(finished.text, "0 1 2 3 ");
+    assert_eq!(
+        finished.status.unwrap().code(),
+        Some(3),
+        "its supervisor cannot be killed"
+    );
+}
+
+#[tokio::test]
+async fn a_fence_that_cannot_be_put_up_is_a_refusal_with_a_way_out() {
+    let mut shell = Shell::new();
+    let sandbox = Sandbox {
+        writable: vec!["/nonexistent/folder".into()],
+        ..Sandbox::default()
+    };
+    shell.sandbox = Some(sandbox);
+    let sink: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+    let process = shell.process("echo ran > ran");
+    let error = process.run(&shell.cancel, &sink).await.unwrap_err();
+    let text = error.to_string();
+    for words in [
+        "nothing was run",
+        "showing the files",
+        "No such file",
+        "`--sandbox off`",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    assert!(!shell.scratch.path().join("ran").exists());
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use selvedge_tool::try_sandbox;
 
 use super::run::{self, Plan};
 use crate::config::Config;
@@ -76,6 +77,13 @@ impl Demo {
         let mut config = Config::defaults();
         let auto = toml::Value::String("auto".into());
         config.flag("approve", "demo", Some(auto));
+        let sandbox = config.settings().sandbox.sandbox(&paths);
+        if let Err(why) = try_sandbox(&sandbox).await {
+            // The words are ours, and so are the commands.
+            out::warn(&format!("the demo's commands run without a sandbox: {why}"));
+            let off = toml::Value::String("off".into());
+            config.flag("sandbox.mode", "demo", Some(off));
+        }
         let plan = Plan {
             request: REQUEST.into(),
             workspace: workspace.clone(),

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use selvedge_ledger::SqliteLedger;
+use selvedge_tool::{Attempt, Helper, Network, attempt_to_break_out};
 
+use super::break_out::BREAK_OUT;
 use super::run;
 use crate::config::Config;
 use crate::env;
@@ -40,6 +42,7 @@ impl Doctor {
             ("shell", program("sh", "commands need it")),
         ];
         checks.extend(configuration(&paths));
+        checks.extend(sandbox(&paths).await);
         for (name, finding) in checks {
             let (word, text, hint) = match finding {
                 Finding::Ok(text) => ("ok  ", text, None),
@@ -116,6 +119,54 @@ fn program(name: &'static str, hint: &str) -> Finding {
         Some(path) => Finding::Ok(path.display().to_string()),
         None => Finding::Warn(format!("`{name}` is not on the search path"), hint.into()),
     }
+}
+
+/// Tries to break out of the sandbox, and says what came of each attempt.
+async fn sandbox(paths: &Paths) -> Vec<(&'static str, Finding)> {
+    let loaded = run::workspace(None).and_then(|workspace| Config::load(paths, &workspace));
+    // What is wrong with the configuration is said elsewhere.
+    let config = loaded.unwrap_or_else(|_| Config::defaults());
+    let mut sandbox = config.settings().sandbox.sandbox(paths);
+    if !sandbox.is_on() {
+        let hint = "`sandbox.mode = \"on\"` fences commands in";
+        let text = "it is off: commands can do whatever you can".into();
+        return vec![("sandbox", Finding::Warn(text, hint.into()))];
+    }
+    // Hosts that were opened are open; what is tried is everything else.
+    sandbox.network = Network::Off;
+    let attempted = match std::env::current_exe() {
+        Ok(program) => {
+            let arguments = vec![BREAK_OUT.to_owned()];
+            attempt_to_break_out(&sandbox, &Helper { program, arguments }).await
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    match attempted {
+        Err(why) => {
+            let hint =
+                "commands are refused until it can; `selvedge run --sandbox off` goes without";
+            vec![("sandbox", Finding::Fail(why, hint.into()))]
+        }
+        Ok(attempts) => attempts.into_iter().map(finding).collect(),
+    }
+}
+
+fn finding(attempt: Attempt) -> (&'static str, Finding) {
+    let Attempt { name, detail, .. } = attempt;
+    let is_allowed = name.starts_with('(');
+    let finding = match (attempt.is_as_it_should, is_allowed) {
+        (true, true) => Finding::Ok(format!("{name}: {detail}")),
+        (true, false) => Finding::Ok(format!("held: {name} ({detail})")),
+        (false, true) => Finding::Fail(
+            format!("{name}: {detail}"),
+            "commands need it; `selvedge run --sandbox off` goes without".into(),
+        ),
+        (false, false) => Finding::Fail(
+            format!("a command could {name} ({detail})"),
+            "do not let agents run commands that nobody has read".into(),
+        ),
+    };
+    ("sandbox", finding)
 }
 
 fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {

@@ -3,6 +3,7 @@
 mod answer;
 mod audit;
 mod auth;
+mod break_out;
 mod completions;
 mod config;
 mod demo;
@@ -100,6 +101,8 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Print completions for a shell.
     Completions(completions::Completions),
+    #[command(name = break_out::BREAK_OUT, hide = true)]
+    BreakOut(break_out::BreakOut),
 }
 
 impl Arguments {
@@ -143,6 +146,7 @@ impl Arguments {
             Command::Config(command) => command.perform(),
             Command::Doctor(command) => looking(command.perform()),
             Command::Completions(command) => command.perform(),
+            Command::BreakOut(command) => command.perform(),
         }
     }
 }

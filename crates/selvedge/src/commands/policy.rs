@@ -69,7 +69,9 @@ impl Explain {
                 .hint(format!("it has: {}", known.join(", ")))
         })?;
         let is_trusted = run::vouched(&paths, &root, &crew);
-        let common = crew.policy(config.policy(), is_trusted);
+        let sandbox = settings.sandbox.sandbox(&paths);
+        let fenced = config.policy().clone().fenced_by(&sandbox);
+        let common = crew.policy(&fenced, is_trusted);
         let policy = Arc::new(agent.policy(&common, is_trusted));
 
         let arguments = match &self.cwd {

@@ -13,7 +13,7 @@ use selvedge_model::{Profile, Recorder};
 use selvedge_tool::Toolbox;
 use serde_json::Value;
 
-use crate::config::{Approve, Config, Dollars};
+use crate::config::{Approve, Config, Dollars, SandboxMode};
 use crate::drive::{self, Options, Start};
 use crate::env;
 use crate::error::{Error, Exit, Result};
@@ -48,6 +48,9 @@ pub struct Run {
     /// What happens when something must be approved.
     #[arg(long, value_name = "HOW")]
     approve: Option<Approve>,
+    /// Whether commands run in a sandbox.
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<SandboxMode>,
     /// A file with the JSON Schema that the result must fit.
     #[arg(long, value_name = "FILE")]
     output_schema: Option<PathBuf>,
@@ -87,6 +90,8 @@ impl Run {
         config.flag("budget_usd", "--budget", dollars);
         let approve = self.approve.map(approve_value);
         config.flag("approve", "--approve", approve);
+        let sandbox = self.sandbox.map(sandbox_value);
+        config.flag("sandbox.mode", "--sandbox", sandbox);
         let output_schema = self.output_schema.as_deref().map(read_schema).transpose()?;
         let script = match &self.replay {
             Some(cassette) => Some(Script::replay(cassette)?),
@@ -154,10 +159,11 @@ pub async fn begin(
 ) -> Result<(StreamId, Exit)> {
     let text = script.as_ref().map(|script| script.text().to_owned());
     let models = Models::find(config, script)?;
-    let spec = prepare(&paths, config, &models, &plan)?;
+    let mut spec = prepare(&paths, config, &models, &plan)?;
     let (models, recorder) = record(models, plan.record.as_deref())?;
     let store = Store::open_at(paths)?;
     let session = StreamId::new(store.chance.id("s"));
+    spec.sandbox.temp = Some(store.paths.temp(&session));
     if let Some(text) = text {
         store.keep_script(&session, &text)?;
     }
@@ -194,11 +200,13 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
     declare(&crew, is_trusted);
     let failed = RefCell::new(None);
     let resolve = models.resolver(settings.model.as_deref(), &failed);
+    let sandbox = settings.sandbox.sandbox(paths);
     let setup = Setup {
         request: plan.request.clone(),
         workspace: plan.workspace.clone(),
         approve: settings.approve.unwrap_or(Approve::Ask).into(),
-        policy: config.policy().clone(),
+        policy: config.policy().clone().fenced_by(&sandbox),
+        sandbox,
         is_trusted,
         budget_usd: settings.budget_usd.map(|budget| budget.0),
         output_schema: plan.output_schema.clone(),
@@ -287,6 +295,10 @@ fn read_schema(path: &Path) -> Result<Value> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))
+}
+
+fn sandbox_value(mode: SandboxMode) -> toml::Value {
+    toml::Value::try_from(mode).expect("a word is TOML")
 }
 
 fn approve_value(approve: Approve) -> toml::Value {

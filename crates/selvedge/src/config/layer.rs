@@ -32,6 +32,8 @@ pub enum Kind {
     Whole,
     /// Yes or no.
     Flag,
+    /// Words, with commas in between.
+    List,
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
@@ -52,6 +54,14 @@ pub const KEYS: &[Key] = &[
     key("slots.per_provider", Kind::Whole),
     key("slots.in_all", Kind::Whole),
     key("cache", Kind::Flag),
+    key("sandbox.mode", Kind::Text),
+    key("sandbox.network", Kind::Text),
+    key("sandbox.allow", Kind::List),
+    key("sandbox.writable", Kind::List),
+    key("sandbox.readable", Kind::List),
+    key("sandbox.hidden", Kind::List),
+    key("sandbox.memory_mb_max", Kind::Whole),
+    key("sandbox.processes_max", Kind::Whole),
 ];
 
 /// Every key that is a table of the user's own names, and why a project's is not
@@ -61,6 +71,15 @@ const TABLES: &[(&str, &str)] = &[
     ("fallback", "it decides who sees your work"),
     ("budget", "it decides what all your projects may spend"),
     ("soft_limits", "it is about all your projects"),
+];
+
+/// What a project cannot say of the sandbox: each of these opens it.
+const OPENINGS: [&str; 5] = [
+    "sandbox.allow",
+    "sandbox.writable",
+    "sandbox.readable",
+    "sandbox.memory_mb_max",
+    "sandbox.processes_max",
 ];
 
 impl Key {
@@ -121,7 +140,13 @@ impl Layer {
         let text = |text: &str| toml::Value::String(text.into());
         Self {
             origin: Origin::Default,
-            values: [("crew", text("solo")), ("approve", text("ask"))].into(),
+            values: [
+                ("crew", text("solo")),
+                ("approve", text("ask")),
+                ("sandbox.mode", text("on")),
+                ("sandbox.network", text("off")),
+            ]
+            .into(),
             tables: toml::Table::new(),
             policy: Rules::default(),
         }
@@ -214,6 +239,7 @@ impl Layer {
                  not loosen it; pass `--approve auto` if you mean it"
             ));
         }
+        warnings.extend(self.hold_back_sandbox(&file.to_string()));
         if self.values.remove("profile").is_some() {
             warnings.push(format!(
                 "`profile` in `{file}` is ignored: it decides whose keys are used; put it into \
@@ -249,6 +275,26 @@ impl Layer {
     }
 }
 
+impl Layer {
+    /// Leaves out what would open the sandbox. What closes it further stays.
+    fn hold_back_sandbox(&mut self, file: &str) -> Vec<String> {
+        let is = |value: &toml::Value, word: &str| value.as_str() == Some(word);
+        let opens = |key: &str, value: &toml::Value| match key {
+            "sandbox.mode" => is(value, "off"),
+            "sandbox.network" => is(value, "on"),
+            _ => OPENINGS.contains(&key),
+        };
+        let found = self.values.extract_if(.., |key, value| opens(key, value));
+        let warning = |(key, _): (&str, toml::Value)| {
+            format!(
+                "`{key}` in `{file}` is ignored: a project may tighten security, not loosen it; \
+                 put it into your own configuration if you mean it"
+            )
+        };
+        found.map(warning).collect()
+    }
+}
+
 /// A file that is not there, or below something that is no folder.
 fn is_absent(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -274,6 +320,13 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             "false" | "0" | "no" => toml::Value::Boolean(false),
             _ => return Err(format!("`{text}` is neither `true` nor `false`")),
         },
+        Kind::List => {
+            let words = text
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty());
+            toml::Value::Array(words.map(|word| word.to_owned().into()).collect())
+        }
     };
     let mut table = toml::Table::new();
     match key.name.split_once('.') {

@@ -9,6 +9,7 @@
 
 mod file;
 mod layer;
+mod sandbox;
 mod settings;
 mod spending;
 
@@ -19,6 +20,7 @@ use selvedge_tool::{Policy, Source};
 use serde::Deserialize;
 
 pub use layer::Origin;
+pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, Settings};
 
 use layer::{KEYS, Key, Layer};

@@ -9,6 +9,7 @@ use selvedge_model::Profile;
 use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::SandboxSettings;
 use super::spending::{Budget, SoftLimit};
 
 /// The configuration of Selvedge.
@@ -61,6 +62,9 @@ pub struct Settings {
     /// `.selvedge/config.toml`.
     #[serde(default)]
     pub soft_limits: BTreeMap<String, SoftLimit>,
+    /// What commands may reach of this machine.
+    #[serde(default)]
+    pub sandbox: SandboxSettings,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
@@ -103,7 +107,8 @@ pub struct Limits {
     pub output_tokens_max: Option<u32>,
     /// Tokens of conversation before older parts are summarised.
     pub context_tokens_max: Option<u64>,
-    /// Seconds a tool may run.
+    /// Seconds a tool may run. A command that keeps printing may run longer, unless
+    /// this is below 120.
     pub tool_seconds_max: Option<u64>,
 }
 

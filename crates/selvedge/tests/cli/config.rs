@@ -36,6 +36,14 @@ fn each_layer_lies_over_the_one_below() {
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
+        sandbox.mode  "on"  default
+        sandbox.network  "off"  default
+        sandbox.allow  (not set)  default
+        sandbox.writable  (not set)  default
+        sandbox.readable  (not set)  default
+        sandbox.hidden  (not set)  default
+        sandbox.memory_mb_max  (not set)  default
+        sandbox.processes_max  (not set)  default
     "#]]);
 }
 
@@ -44,7 +52,9 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
     let world = World::new();
     world.write(
         "work/.selvedge/config.toml",
-        "approve = 'auto'\n[catalogue.providers.anthropic]\nbase_url = 'http://elsewhere'\n",
+        "approve = 'auto'\n[catalogue.providers.anthropic]\nbase_url = 'http://elsewhere'\n\
+         [sandbox]\nmode = 'off'\nnetwork = 'on'\nallow = ['evil.org']\nwritable = ['/']\n\
+         hidden = ['/srv']\n",
     );
     world.selvedge(&["config", "show"]).check(expect![[r#"
         exit 0
@@ -61,8 +71,20 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
+        sandbox.mode  "on"  default
+        sandbox.network  "off"  default
+        sandbox.allow  (not set)  default
+        sandbox.writable  (not set)  default
+        sandbox.readable  (not set)  default
+        sandbox.hidden  ["/srv"]  ROOT/work/.selvedge/config.toml
+        sandbox.memory_mb_max  (not set)  default
+        sandbox.processes_max  (not set)  default
         -- stderr --
         warning: `approve = "auto"` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; pass `--approve auto` if you mean it
+        warning: `sandbox.allow` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
+        warning: `sandbox.mode` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
+        warning: `sandbox.network` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
+        warning: `sandbox.writable` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
         warning: `[catalogue]` in `ROOT/work/.selvedge/config.toml` is ignored: it decides where keys are sent; put it into your own configuration
     "#]]);
     let turns = "- calls: [{run_command: {command: sh -c 'touch made'}}]\n- text: fine";
@@ -91,7 +113,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, slots, cache, fallback, budget, soft_limits, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, slots, cache, fallback, budget, soft_limits, sandbox, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");

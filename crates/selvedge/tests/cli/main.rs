@@ -12,6 +12,7 @@ mod policy;
 mod providers;
 mod questions;
 mod run;
+mod sandbox;
 mod sessions;
 mod stopping;
 mod terminal;

@@ -138,7 +138,7 @@ fn a_session_that_is_being_driven_is_not_driven_twice() {
 #[test]
 fn a_suspended_run_rests_after_its_step_and_goes_on_later() {
     let world = World::new();
-    let go = world.root().join("go");
+    let go = world.work().join("go");
     let turns = format!(
         "- calls: [{{run_command: {{command: \"until [ -e {} ]; do sleep 0.02; done\"}}}}]\n\
          - text: fine",
@@ -164,7 +164,7 @@ fn a_suspended_run_rests_after_its_step_and_goes_on_later() {
 #[test]
 fn what_is_said_to_a_running_agent_reaches_it() {
     let world = World::new();
-    let go = world.root().join("go");
+    let go = world.work().join("go");
     let turns = format!(
         "- calls: [{{run_command: {{command: \"until [ -e {} ]; do sleep 0.02; done\"}}}}]\n\
          - text: I heard you.",

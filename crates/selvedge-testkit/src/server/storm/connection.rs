@@ -42,19 +42,11 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     perhaps("a length that is too short", |case, dice| {
         let all = case.events().concat();
-        let length = at(all.len(), dice);
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
-        );
-        Plan::new(vec![head.into_bytes(), all], End::Close)
+        of_length(at(all.len(), dice), all)
     }),
     perhaps("a length that is too long", |case, _| {
         let all = case.events().concat();
-        let length = all.len() + 1000;
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
-        );
-        Plan::new(vec![head.into_bytes(), all], End::Close)
+        of_length(all.len() + 1000, all)
     }),
     lost("a reset before the first byte", |_, _| {
         Plan::new(vec![], End::Reset)
@@ -131,4 +123,14 @@ fn head(case: &Case, dice: &Dice) -> Vec<u8> {
     let mut all = case.events().concat();
     all.truncate(at(all.len(), dice));
     all
+}
+
+/// An answer that says it is `length` bytes long. It says as well that nothing
+/// follows it, or the next case on the connection would pay for this one.
+fn of_length(length: usize, body: Vec<u8>) -> Plan {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\
+         content-length: {length}\r\n\r\n"
+    );
+    Plan::new(vec![head.into_bytes(), body], End::Close)
 }

@@ -23,7 +23,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     whole("every byte in its own chunk", |case, _| {
         let bytes = case.events().concat();
-        Plan::stream(bytes.into_iter().map(|byte| vec![byte]))
+        Plan::stream(bytes.into_iter().map(|byte| vec![byte])).together()
     }),
     whole("split in two at any byte", |case, dice| {
         let mut bytes = case.events().concat();

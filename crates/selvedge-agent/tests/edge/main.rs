@@ -2,7 +2,10 @@
 //!
 //! Agents are driven here as the driver drives them: what begins is on record
 //! before it does, what ended is afterwards. The provider keeps its own bill, and
-//! whatever happens, no more is ever billed than counted, nor counted than allowed.
+//! whatever happens, no more is ever billed than counted, nor than allowed.
+
+mod agent;
+mod fickle;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,25 +13,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
-use selvedge_agent::{
-    AgentCall, AgentPerformer, Approve, Limits, ModelCall, Purpose, Row, RunSpec, Spending,
-};
+use selvedge_agent::{AgentPerformer, Approve, Limits, Row, RunSpec, Spending};
 use selvedge_ledger::{
     Event, Ledger, Mode, NewEvent, NewStream, Payload, Pen, SqliteLedger, SqliteOptions, StreamId,
     Sync, Time,
 };
 use selvedge_model::{
-    Allowance, Catalogue, Ceilings, Delta, DeltaSink, Gate, Message, ModelError, Part, Period,
-    Price, Provider, Providers, Request, Response, Role, Rule, Spend, Stop, Strength, Usage, Usd,
+    Allowance, Catalogue, Ceilings, Gate, Period, Providers, Rule, Spend, Strength, Usd,
 };
-use selvedge_runtime::{
-    Call, Chance, Clock, EffectId, Finished, NoWatcher, Performed, Performer, RunStarted, Scene,
-    SeededChance, Started, Unfinished,
-};
+use selvedge_runtime::{Chance, Clock, RunStarted, SeededChance};
 use selvedge_tool::Toolbox;
 use serde::Serialize;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::fickle::{Bill, Fickle};
 
 const AGENTS: usize = 64;
 const CALLS: u32 = 3;
@@ -85,14 +84,6 @@ struct World {
     elapsed: i64,
 }
 
-/// What the provider charges for.
-#[derive(Clone, Copy, Default)]
-struct Bill {
-    answered: u64,
-    broken: u64,
-    usd: Usd,
-}
-
 /// The record of one agent's run.
 struct Stream {
     spec: Arc<RunSpec>,
@@ -125,84 +116,6 @@ impl Clock for Virtual {
 
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
-    }
-}
-
-/// Answers, breaks off or fails, as the dice will, and charges for what was heard.
-struct Fickle {
-    dice: Arc<SeededChance>,
-    bill: Arc<Mutex<Bill>>,
-}
-
-fn price() -> Price {
-    Price {
-        input: Usd::from_dollars(3.0).unwrap(),
-        cached: None,
-        cache_written: None,
-        output: Usd::from_dollars(15.0).unwrap(),
-        long: None,
-    }
-}
-
-impl Fickle {
-    fn charge(&self, usage: &Usage) {
-        let mut bill = self.bill.lock().unwrap();
-        bill.usd = bill.usd + price().cost(usage);
-    }
-}
-
-#[async_trait]
-impl Provider for Fickle {
-    async fn ask(
-        &self,
-        request: &Request,
-        deltas: &mut dyn DeltaSink,
-        _cancel: &CancellationToken,
-    ) -> Result<Response, ModelError> {
-        let wait = || Duration::from_millis(1 + self.dice.next() % 50);
-        tokio::time::sleep(wait()).await;
-        let lost = |what: &str| ModelError::Transient {
-            provider: "sim".into(),
-            what: what.into(),
-        };
-        let fate = self.dice.next() % 100;
-        if fate < 5 {
-            return Err(lost("reset"));
-        }
-        let words = "word ".repeat((self.dice.next() % 200) as usize);
-        deltas.take(Delta::Text(words.clone()));
-        if fate < 15 {
-            tokio::time::sleep(wait()).await;
-            // Heard: the input, and four bytes a token.
-            self.charge(&Usage {
-                input: request.bytes().div_ceil(4),
-                output: (words.len() as u64).div_ceil(4),
-                ..Usage::default()
-            });
-            self.bill.lock().unwrap().broken += 1;
-            return Err(lost("the stream was cut"));
-        }
-        let usage = Usage {
-            input: request.bytes() / 3,
-            output: 1 + self.dice.next() % u64::from(request.output_tokens_max),
-            ..Usage::default()
-        };
-        self.charge(&usage);
-        self.bill.lock().unwrap().answered += 1;
-        let text = Payload::new(words);
-        Ok(Response {
-            message: Message {
-                role: Role::Assistant,
-                parts: vec![Part::Text { text }],
-            },
-            stop: Stop::End,
-            usage,
-            model: request.model.clone(),
-        })
-    }
-
-    fn price(&self, _model: &str) -> Option<Price> {
-        Some(price())
     }
 }
 
@@ -275,6 +188,7 @@ impl World {
             policy: Default::default(),
             budget_usd: Some(self.edge.usd.dollars()),
             workspace: ".".into(),
+            sandbox: selvedge_tool::Sandbox::off(),
             team: BTreeMap::new(),
         }
     }
@@ -422,127 +336,6 @@ impl World {
         if let Some(ceiling) = edge.ceiling {
             assert!(billed_in_all <= ceiling, "seed {seed}: over the ceiling");
         }
-    }
-}
-
-/// One agent, driven.
-struct Agent {
-    stream: StreamId,
-    run: Arc<Mutex<Stream>>,
-    spec: Arc<RunSpec>,
-    performer: Arc<AgentPerformer>,
-    clock: Arc<dyn Clock>,
-    seen: Arc<Seen>,
-}
-
-impl Agent {
-    async fn work(self) {
-        // Enough to get over any trouble, and an end if there is none.
-        for _ in 0..200 {
-            let (turn, attempt) = {
-                let run = self.run.lock().unwrap();
-                (run.turn, run.attempt + 1)
-            };
-            if turn >= CALLS || !self.ask(turn, attempt).await {
-                return;
-            }
-        }
-    }
-
-    /// Asks once; false when there is nothing left to do.
-    async fn ask(&self, turn: u32, attempt: u32) -> bool {
-        let effect = EffectId::new(format!("m{turn}"));
-        let call = AgentCall::Model(ModelCall {
-            spec: self.spec.clone(),
-            turn,
-            purpose: Purpose::Work,
-            messages: Arc::new(vec![Arc::new(Message::user("work"))]),
-            budget_usd: self.spec.budget_usd,
-        });
-        let scene = Scene {
-            stream: self.stream.clone(),
-            effect: effect.clone(),
-            attempt,
-            cancel: CancellationToken::new(),
-            watcher: Arc::new(NoWatcher),
-        };
-        let evidence = match self.performer.prepare(&scene, &call).await {
-            Ok(evidence) => evidence,
-            Err(hold) => {
-                let is_common = hold.detail.contains("all sessions");
-                let what = if is_common { "ceiling" } else { "budget" };
-                self.seen.add(what, 1);
-                return self.wait(hold.until).await;
-            }
-        };
-        let started = Started {
-            effect: effect.clone(),
-            attempt,
-            what: call.describe(),
-            evidence: evidence.clone(),
-        };
-        self.record("ModelCallStarted", &started);
-        let performed = self.performer.perform(scene, call, evidence).await;
-        // A process can die between the end of a call and its record.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        match performed {
-            Performed::Finished(outcome) => {
-                let finished = Finished {
-                    effect,
-                    attempt,
-                    outcome,
-                    probed: false,
-                };
-                self.record("ModelCallFinished", &finished);
-                let mut run = self.run.lock().unwrap();
-                (run.turn, run.attempt) = (run.turn + 1, 0);
-                true
-            }
-            Performed::Interrupted(left) => {
-                self.record(
-                    "ModelCallInterrupted",
-                    &Unfinished {
-                        effect,
-                        attempt,
-                        left,
-                    },
-                );
-                true
-            }
-            Performed::Held(hold, left) => {
-                self.record(
-                    "ModelCallInterrupted",
-                    &Unfinished {
-                        effect,
-                        attempt,
-                        left,
-                    },
-                );
-                self.wait(hold.until).await
-            }
-        }
-    }
-
-    fn record<T: Serialize>(&self, kind: &'static str, data: &T) {
-        let mut run = self.run.lock().unwrap();
-        if kind == "ModelCallStarted" {
-            run.attempt += 1;
-        }
-        run.record(kind, self.clock.now(), data);
-    }
-
-    async fn wait(&self, until: Option<Time>) -> bool {
-        // Tomorrow's allowance is not waited for.
-        let Some(millis) = until.map(|until| until.millis_since(self.clock.now())) else {
-            return false;
-        };
-        if millis > 3_600_000 {
-            return false;
-        }
-        self.clock
-            .sleep(Duration::from_millis(millis.max(1).unsigned_abs()))
-            .await;
-        true
     }
 }
 

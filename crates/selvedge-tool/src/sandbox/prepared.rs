@@ -1,0 +1,197 @@
+//! A fence that is ready to be put up, and why it could not be.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::path::Path;
+
+use libc::{c_long, pid_t};
+
+use super::confine::Confinement;
+use super::filter::{Sockets, filters};
+use super::landlock::{self, Landlock};
+use super::mounts::Mounts;
+use super::namespaces::Namespaces;
+use super::plan::Plan;
+use super::spec::{Network, Sandbox};
+use super::surroundings::survey;
+
+/// Everything that is needed to fence a command in, made before the fork.
+pub(crate) struct Prepared {
+    namespaces: Namespaces,
+    mounts: Mounts,
+    confinement: Confinement,
+}
+
+/// A part of putting up the fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    Namespaces = 1,
+    Identity,
+    Mounts,
+    Files,
+    Writable,
+    Loopback,
+    Directory,
+    Limits,
+    Capabilities,
+    Landlock,
+    Filter,
+}
+
+/// A part that failed, and how. Made without memory.
+pub(crate) struct Refused {
+    pub(crate) stage: Stage,
+    pub(crate) error: io::Error,
+}
+
+impl Prepared {
+    /// Prepares to run something in `directory`, which is in `workspace`. The end of
+    /// the way out, if there is one, is handed over through `way_out`.
+    pub(crate) fn new(
+        sandbox: &Sandbox,
+        workspace: &Path,
+        directory: &Path,
+        way_out: Option<OwnedFd>,
+    ) -> Result<Self, Refused> {
+        let files = Stage::Files.refused();
+        if let Some(temp) = &sandbox.temp {
+            make_private(temp).map_err(files)?;
+        }
+        let around = survey(sandbox, workspace, |name| std::env::var_os(name));
+        if let Some(link) = around.link_in_the_way() {
+            let why = format!("`{}` is a link and cannot be protected", link.display());
+            return Err(files(io::Error::other(why)));
+        }
+        let plan = Plan::new(sandbox, workspace, &around, Path::is_dir);
+        let landlock = Landlock::new(&plan.writable).map_err(Stage::Landlock.refused())?;
+        // In a network of its own there are no sockets but its own. In the machine's
+        // there are others', some of which only newer kernels keep out.
+        let sockets = match sandbox.network == Network::On && !landlock::has_scopes() {
+            true => Sockets::Internet,
+            false => Sockets::All,
+        };
+        let filters = filters(sockets)
+            .map_err(io::Error::other)
+            .map_err(Stage::Filter.refused())?;
+        Ok(Self {
+            namespaces: Namespaces::new(&sandbox.network, way_out)
+                .map_err(Stage::Namespaces.refused())?,
+            mounts: Mounts::new(&plan).map_err(files)?,
+            confinement: Confinement::new(directory, &sandbox.resources, landlock, filters)
+                .map_err(files)?,
+        })
+    }
+
+    /// Forks into a world of its own: 0 is returned in there.
+    pub(crate) fn split(&self) -> Result<pid_t, Refused> {
+        self.namespaces.split()
+    }
+
+    /// Builds that world, from the inside.
+    pub(crate) fn build(&mut self) -> Result<(), Refused> {
+        self.namespaces.settle()?;
+        self.mounts.build()
+    }
+
+    /// Gives up what a command must not have; see [`Confinement::enter`].
+    pub(crate) fn enter(&self, directory: RawFd) -> Result<(), Refused> {
+        self.confinement.enter(directory)
+    }
+}
+
+impl Stage {
+    /// Turns what went wrong into a refusal.
+    pub(super) fn refused(self) -> impl Fn(io::Error) -> Refused + Copy {
+        move |error| Refused { stage: self, error }
+    }
+
+    /// The stage with this number.
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
+        let all = [
+            Self::Namespaces,
+            Self::Identity,
+            Self::Mounts,
+            Self::Files,
+            Self::Writable,
+            Self::Loopback,
+            Self::Directory,
+            Self::Limits,
+            Self::Capabilities,
+            Self::Landlock,
+            Self::Filter,
+        ];
+        all.into_iter().find(|stage| *stage as i32 == number)
+    }
+
+    /// What could not be done.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Namespaces => "making namespaces",
+            Self::Identity => "keeping the user's identity in a namespace",
+            Self::Mounts => "building a view of the file system",
+            Self::Files => "showing the files that commands need",
+            Self::Writable => "letting the workspace be written",
+            Self::Loopback => "making a network of its own",
+            Self::Directory => "going to the directory",
+            Self::Limits => "limiting what a command may use",
+            Self::Capabilities => "giving up privileges",
+            Self::Landlock => "restricting access with Landlock",
+            Self::Filter => "filtering system calls",
+        }
+    }
+
+    /// What a person can do about it.
+    fn way_out(self) -> &'static str {
+        match self {
+            Self::Namespaces | Self::Identity | Self::Mounts | Self::Loopback => {
+                "let this user make namespaces (sysctl `kernel.unprivileged_userns_clone=1`, \
+                 `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns=0`; in \
+                 a container, one that may)"
+            }
+            Self::Landlock => "use Linux 5.19 or later with Landlock enabled",
+            Self::Filter => "use a kernel with seccomp filters",
+            Self::Files | Self::Writable | Self::Directory => {
+                "check that the workspace and its parents can be read"
+            }
+            Self::Limits | Self::Capabilities => "run Selvedge as an ordinary user",
+        }
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the sandbox cannot be put up, and without it nothing was run: {} failed ({}); a \
+             person can {}, or choose to go without it: `sandbox.mode = \"off\"` in their own \
+             configuration, or `--sandbox off`",
+            self.stage.words(),
+            self.error,
+            self.stage.way_out()
+        )
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.error.kind(), refused.to_string())
+    }
+}
+
+/// What a system call returned, or why it failed. Needs no memory.
+pub(super) fn done(result: c_long) -> io::Result<()> {
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folders that stand for `/tmp` and the home.
+fn make_private(temp: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(temp.join("tmp"))?;
+    builder.create(temp.join("home"))
+}
