@@ -27,8 +27,19 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// Whether files must be looked at. Who reads a file is asked where it leads only
+    /// if there are rules about that.
+    pub(crate) fn looks_at_files(&self) -> bool {
+        match self.deed {
+            Deed::Command { .. } => true,
+            Deed::Files { .. } => self.spec.world != World::Reads || !self.policy.layers.is_empty(),
+            Deed::Git { .. } | Deed::Other => false,
+        }
+    }
+
     /// The verdict, with its digests where somebody may be asked.
     pub(crate) fn judge(self) -> Verdict {
+        let looks_at_files = self.looks_at_files();
         let Self {
             workspace,
             policy,
@@ -36,10 +47,14 @@ impl Case {
             deed,
             input,
         } = self;
+        let deed = match looks_at_files {
+            true => resolved(&workspace, spec.world, deed),
+            false => deed,
+        };
         let act = Act {
             tool: &spec.name,
             world: spec.world,
-            deed: resolved(&workspace, spec.world, deed),
+            deed,
         };
         let site = Site::of(workspace.root());
         let (mut verdict, scripts) = judge_with_scripts(&policy, &site, &act);

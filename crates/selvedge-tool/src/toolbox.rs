@@ -16,7 +16,7 @@ use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
-use crate::policy::{Deed, Policy, Verdict};
+use crate::policy::{Policy, Verdict};
 use crate::secrets::{self, Lender, Lent, Secrets, Wanted};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use crate::workspace::Workspace;
@@ -167,12 +167,9 @@ impl Toolbox {
             deed: call.entry.tool.deed(&call.input),
             input: call.input.clone(),
         };
-        match case.deed {
-            Deed::Files { .. } | Deed::Command { .. } => {
-                builtin::blocking(move || case.judge()).await
-            }
-            // No file is looked at.
-            Deed::Git { .. } | Deed::Other => case.judge(),
+        match case.looks_at_files() {
+            true => builtin::blocking(move || case.judge()).await,
+            false => case.judge(),
         }
     }
 

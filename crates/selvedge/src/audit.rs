@@ -3,7 +3,7 @@
 //! A projection like all others: it can be made anew from the ledger at any time,
 //! and adds nothing to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use clap::ValueEnum;
 use selvedge_agent::{Answer, ModelOutcome, RunSpec, ToolOutcome};
@@ -95,7 +95,7 @@ struct Agent {
     model: String,
     worlds: HashMap<String, World>,
     targets: HashMap<EffectId, (String, String)>,
-    approvals: HashMap<EffectId, ()>,
+    approvals: HashSet<EffectId>,
 }
 
 impl Auditor {
@@ -168,7 +168,7 @@ impl Agent {
                 let Some(approval) = asked.question.approval else {
                     return Ok(None);
                 };
-                self.approvals.insert(asked.effect.clone(), ());
+                self.approvals.insert(asked.effect.clone());
                 Act {
                     category: Category::Permission,
                     action: "approval_asked".into(),
@@ -179,7 +179,7 @@ impl Agent {
             }
             "QuestionAnswered" => {
                 let answered: QuestionAnswered = event.decode()?;
-                if self.approvals.remove(&answered.effect).is_none() {
+                if !self.approvals.remove(&answered.effect) {
                     return Ok(None);
                 }
                 let text = ledger.text(&answered.answer).await?;

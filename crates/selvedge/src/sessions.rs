@@ -182,6 +182,14 @@ pub async fn all(store: &Store) -> Result<Vec<StreamInfo>> {
     Ok(store.ledger.streams(StreamFilter::Sessions).await?)
 }
 
+/// The session that `text` names, or all of them.
+pub async fn chosen(store: &Store, text: Option<&str>) -> Result<Vec<StreamId>> {
+    match text {
+        Some(text) => Ok(vec![find(store, text).await?]),
+        None => Ok(all(store).await?.into_iter().map(|info| info.id).collect()),
+    }
+}
+
 /// The sessions that have not ended, newest first.
 pub async fn unfinished(store: &Store) -> Result<Vec<Listed>> {
     let mut listed = Vec::new();

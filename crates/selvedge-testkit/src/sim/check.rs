@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use selvedge_agent::{AgentMachine, ModelOutcome, ToolOutcome};
+use selvedge_agent::{AgentMachine, Answer, ModelOutcome, ToolOutcome};
 use selvedge_ledger::{Event, Ledger, LedgerError, StreamFilter, StreamId};
-use selvedge_runtime::{Book, EffectId, Finished, Machine, Started, Unfinished};
+use selvedge_runtime::{Book, EffectId, Finished, Machine, QuestionAnswered, Started, Unfinished};
+use selvedge_tool::{Decision, Verdict};
 
 use super::ledger::Acknowledged;
 
@@ -95,8 +96,8 @@ pub(super) async fn check(
     Ok(digest)
 }
 
-/// Every intent has at most one end, no end is without intent, and the fold of
-/// what is stored works.
+/// Every intent has at most one end, no end is without intent, nothing runs without
+/// a verdict, and the fold of what is stored works.
 fn check_stream(
     stream: &StreamId,
     events: &[Event],
@@ -107,6 +108,8 @@ fn check_stream(
     let (mut book, mut machine) = (Book::default(), AgentMachine::default());
     let mut begun: BTreeSet<EffectId> = BTreeSet::new();
     let mut ended: BTreeSet<EffectId> = BTreeSet::new();
+    let mut judged: BTreeMap<String, Decision> = BTreeMap::new();
+    let mut approved: BTreeSet<String> = BTreeSet::new();
     for event in events {
         book.apply(event).map_err(broken)?;
         machine.apply(event).map_err(broken)?;
@@ -132,7 +135,24 @@ fn check_stream(
                     "{stream} {} began after its end",
                     started.effect
                 );
+                // What runs was judged before, and approved if the verdict says so.
+                let verdict = judged.get(started.effect.as_str());
+                ensure!(
+                    started.what["tool"] != "run"
+                        || match verdict {
+                            Some(Decision::Allow) => true,
+                            Some(Decision::Ask) => approved.contains(started.effect.as_str()),
+                            Some(Decision::Deny) | None => false,
+                        },
+                    "{stream} {} runs without a verdict that allows it",
+                    started.effect
+                );
                 begun.insert(started.effect);
+            }
+            "JudgementFinished" => {
+                let finished: Finished<Verdict> = event.decode().map_err(broken)?;
+                let call = finished.effect.as_str().trim_end_matches('!');
+                judged.insert(call.to_owned(), finished.outcome.decision());
             }
             "ModelCallFinished" => {
                 let finished: Finished<ModelOutcome> = event.decode().map_err(broken)?;
@@ -158,7 +178,15 @@ fn check_stream(
             "RunPaused" => counts.hit("paused"),
             "RunCancelled" => counts.hit("cancelled"),
             "ChildFinished" => counts.hit("child finished"),
-            "QuestionAnswered" => counts.hit("question answered"),
+            "QuestionAnswered" => {
+                counts.hit("question answered");
+                let answered: QuestionAnswered = event.decode().map_err(broken)?;
+                let text = answered.answer.text().map_or("", |text| text);
+                if matches!(Answer::read(text), Answer::Yes(_)) {
+                    let effect = answered.effect.as_str();
+                    approved.extend(effect.split('?').next().map(str::to_owned));
+                }
+            }
             "MessageTaken" => counts.hit("steered"),
             "LetterIgnored" => counts.hit("letter ignored"),
             _ => {}

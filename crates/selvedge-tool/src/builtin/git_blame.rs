@@ -1,20 +1,19 @@
 //! Who last changed each line of a file.
 
-use async_trait::async_trait;
+use std::ffi::OsString;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::git::{Git, path, words};
-use crate::policy::{Deed, Operation};
-use crate::schema;
-use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
+use super::git::{path, words};
+use super::git_look::Looking;
+use crate::tool::{ToolContext, ToolOutput};
 
 pub(super) struct GitBlame;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The file.
     path: String,
     /// The first line to look at. Default: 1.
@@ -25,36 +24,20 @@ struct Arguments {
     last_line: Option<u32>,
 }
 
-#[async_trait]
-impl Tool for GitBlame {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "git_blame".into(),
-            description:
-                "Show, for each line of a file, the commit and author that last changed it.".into(),
-            schema: schema::of::<Arguments>(),
-            world: World::Reads,
-        }
-    }
+impl Looking for GitBlame {
+    const NAME: &'static str = "git_blame";
+    const DESCRIPTION: &'static str =
+        "Show, for each line of a file, the commit and author that last changed it.";
+    const NOTHING: &'static str = "the file is empty";
+    type Arguments = Arguments;
 
-    fn deed(&self, _: &Value) -> Deed {
-        Deed::Git {
-            operation: Operation::Read,
-        }
+    fn line(context: &ToolContext, arguments: &Arguments) -> Result<Vec<OsString>, ToolOutput> {
+        let mut line = words(&["blame", "--no-textconv", "--date=short", "-L"]);
+        let last = arguments.last_line.map(|last| last.to_string());
+        let first = arguments.first_line.unwrap_or(1);
+        line.push(format!("{first},{}", last.unwrap_or_default()).into());
+        line.push("--".into());
+        line.push(path(context, &arguments.path)?.into());
+        Ok(line)
     }
-
-    async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {
-        look(context, input).await.unwrap_or_else(|output| output)
-    }
-}
-
-async fn look(context: &ToolContext, input: &Value) -> Result<ToolOutput, ToolOutput> {
-    let arguments: Arguments = schema::arguments(input)?;
-    let mut line = words(&["blame", "--no-textconv", "--date=short", "-L"]);
-    let last = arguments.last_line.map(|last| last.to_string());
-    let first = arguments.first_line.unwrap_or(1);
-    line.push(format!("{first},{}", last.unwrap_or_default()).into());
-    line.push("--".into());
-    line.push(path(context, &arguments.path)?.into());
-    Git::look(context, line, "the file is empty").await
 }

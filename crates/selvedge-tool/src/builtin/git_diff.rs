@@ -1,20 +1,19 @@
 //! The difference between commits, the next commit and the files.
 
-use async_trait::async_trait;
+use std::ffi::OsString;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::git::{Git, path, revision, words};
-use crate::policy::{Deed, Operation};
-use crate::schema;
-use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
+use super::git::{path, revision, words};
+use super::git_look::Looking;
+use crate::tool::{ToolContext, ToolOutput};
 
 pub(super) struct GitDiff;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// Only below this path.
     path: Option<String>,
     /// What the next commit would hold, instead of what is changed since.
@@ -32,46 +31,30 @@ struct Arguments {
     name_only: bool,
 }
 
-#[async_trait]
-impl Tool for GitDiff {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "git_diff".into(),
-            description:
-                "Show what has changed: in the files, in what is staged, or between commits.".into(),
-            schema: schema::of::<Arguments>(),
-            world: World::Reads,
+impl Looking for GitDiff {
+    const NAME: &'static str = "git_diff";
+    const DESCRIPTION: &'static str =
+        "Show what has changed: in the files, in what is staged, or between commits.";
+    const NOTHING: &'static str = "no difference";
+    type Arguments = Arguments;
+
+    fn line(context: &ToolContext, arguments: &Arguments) -> Result<Vec<OsString>, ToolOutput> {
+        let mut line = words(&["diff", "--no-ext-diff", "--no-textconv", "--no-color"]);
+        for (option, is_wanted) in [
+            ("--cached", arguments.staged),
+            ("--stat", arguments.stat),
+            ("--name-only", arguments.name_only),
+        ] {
+            line.extend(is_wanted.then(|| option.into()));
         }
-    }
-
-    fn deed(&self, _: &Value) -> Deed {
-        Deed::Git {
-            operation: Operation::Read,
+        line.push("--end-of-options".into());
+        for commit in [&arguments.from, &arguments.to].into_iter().flatten() {
+            line.push(revision(commit)?);
         }
+        line.push("--".into());
+        if let Some(text) = &arguments.path {
+            line.push(path(context, text)?.into());
+        }
+        Ok(line)
     }
-
-    async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {
-        look(context, input).await.unwrap_or_else(|output| output)
-    }
-}
-
-async fn look(context: &ToolContext, input: &Value) -> Result<ToolOutput, ToolOutput> {
-    let arguments: Arguments = schema::arguments(input)?;
-    let mut line = words(&["diff", "--no-ext-diff", "--no-textconv", "--no-color"]);
-    for (option, is_wanted) in [
-        ("--cached", arguments.staged),
-        ("--stat", arguments.stat),
-        ("--name-only", arguments.name_only),
-    ] {
-        line.extend(is_wanted.then(|| option.into()));
-    }
-    line.push("--end-of-options".into());
-    for commit in [&arguments.from, &arguments.to].into_iter().flatten() {
-        line.push(revision(commit)?);
-    }
-    line.push("--".into());
-    if let Some(text) = &arguments.path {
-        line.push(path(context, text)?.into());
-    }
-    Git::look(context, line, "no difference").await
 }

@@ -1,20 +1,19 @@
 //! One commit: who, when, why and what.
 
-use async_trait::async_trait;
+use std::ffi::OsString;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::git::{Git, path, revision, words};
-use crate::policy::{Deed, Operation};
-use crate::schema;
-use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
+use super::git::{path, revision, words};
+use super::git_look::Looking;
+use crate::tool::{ToolContext, ToolOutput};
 
 pub(super) struct GitShow;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// Which commit. Default: HEAD.
     commit: Option<String>,
     /// Only what it did to this path.
@@ -27,48 +26,32 @@ struct Arguments {
     name_only: bool,
 }
 
-#[async_trait]
-impl Tool for GitShow {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "git_show".into(),
-            description: "Show a commit: author, date, message and changes.".into(),
-            schema: schema::of::<Arguments>(),
-            world: World::Reads,
+impl Looking for GitShow {
+    const NAME: &'static str = "git_show";
+    const DESCRIPTION: &'static str = "Show a commit: author, date, message and changes.";
+    const NOTHING: &'static str = "nothing to show";
+    type Arguments = Arguments;
+
+    fn line(context: &ToolContext, arguments: &Arguments) -> Result<Vec<OsString>, ToolOutput> {
+        let mut line = words(&[
+            "show",
+            "--no-show-signature",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
+        line.push("--no-color".into());
+        for (option, is_wanted) in [
+            ("--stat", arguments.stat),
+            ("--name-only", arguments.name_only),
+        ] {
+            line.extend(is_wanted.then(|| option.into()));
         }
-    }
-
-    fn deed(&self, _: &Value) -> Deed {
-        Deed::Git {
-            operation: Operation::Read,
+        line.push("--end-of-options".into());
+        line.push(revision(arguments.commit.as_deref().unwrap_or("HEAD"))?);
+        line.push("--".into());
+        if let Some(text) = &arguments.path {
+            line.push(path(context, text)?.into());
         }
+        Ok(line)
     }
-
-    async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {
-        look(context, input).await.unwrap_or_else(|output| output)
-    }
-}
-
-async fn look(context: &ToolContext, input: &Value) -> Result<ToolOutput, ToolOutput> {
-    let arguments: Arguments = schema::arguments(input)?;
-    let mut line = words(&[
-        "show",
-        "--no-show-signature",
-        "--no-ext-diff",
-        "--no-textconv",
-    ]);
-    line.push("--no-color".into());
-    for (option, is_wanted) in [
-        ("--stat", arguments.stat),
-        ("--name-only", arguments.name_only),
-    ] {
-        line.extend(is_wanted.then(|| option.into()));
-    }
-    line.push("--end-of-options".into());
-    line.push(revision(arguments.commit.as_deref().unwrap_or("HEAD"))?);
-    line.push("--".into());
-    if let Some(text) = &arguments.path {
-        line.push(path(context, text)?.into());
-    }
-    Git::look(context, line, "nothing to show").await
 }

@@ -11,6 +11,7 @@ mod git_branches;
 mod git_commit;
 mod git_diff;
 mod git_log;
+mod git_look;
 mod git_show;
 mod git_status;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::tool::Tool;
+use git_look::Look;
 
 /// Every built-in tool.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
@@ -36,14 +38,14 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(ask_user::AskUser),
         Arc::new(edit_file::EditFile),
         Arc::new(finish::Finish),
-        Arc::new(git_blame::GitBlame),
+        Arc::new(Look(git_blame::GitBlame)),
         Arc::new(git_branch::GitBranch),
-        Arc::new(git_branches::GitBranches),
+        Arc::new(Look(git_branches::GitBranches)),
         Arc::new(git_commit::GitCommit),
-        Arc::new(git_diff::GitDiff),
-        Arc::new(git_log::GitLog),
-        Arc::new(git_show::GitShow),
-        Arc::new(git_status::GitStatus),
+        Arc::new(Look(git_diff::GitDiff)),
+        Arc::new(Look(git_log::GitLog)),
+        Arc::new(Look(git_show::GitShow)),
+        Arc::new(Look(git_status::GitStatus)),
         Arc::new(git_worktree::GitWorktree),
         Arc::new(list_files::ListFiles),
         Arc::new(multi_edit::MultiEdit),

@@ -64,13 +64,7 @@ struct Sum {
 impl Usage {
     pub async fn perform(self) -> Result {
         let store = Store::open()?;
-        let sessions: Vec<StreamId> = match &self.session {
-            Some(text) => vec![sessions::find(&store, text).await?],
-            None => {
-                let all = sessions::all(&store).await?;
-                all.into_iter().map(|info| info.id).collect()
-            }
-        };
+        let sessions = sessions::chosen(&store, self.session.as_deref()).await?;
         let since = self.since.map(|since| since.from(store.clock.now()));
         let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
         for session in &sessions {

@@ -32,7 +32,7 @@ agents:
   painter:
     - calls: [{ask_user: {question: which colour?}}]
       usage: {input: 100, output: 10}
-    - calls: [{run_command: {command: touch painted}}]
+    - calls: [{run_command: {command: "sh -c 'touch painted'"}}]
       usage: {input: 100, output: 10}
     - text: Painted.
       usage: {input: 100, output: 10}
@@ -75,7 +75,7 @@ fn what_a_helper_asks_is_answered_through_the_session() {
             going on with session s_ID: paint
               in ROOT/work
               answered: yes (allowed)
-              painter: run_command touch painted
+              painter: run_command sh -c 'touch painted'
               Painted.
               lead gets it back: done
               The door is painted.
@@ -106,9 +106,9 @@ fn what_a_helper_asks_is_answered_through_the_session() {
                   answered: blue
 
                 painter
-                  asked: painter wants to run: touch painted
+                  asked: painter wants to run: sh -c 'touch painted'
                   answered: yes (allowed)
-                  ✓ run_command touch painted
+                  ✓ run_command sh -c 'touch painted'
                       [no output]
 
                 painter

@@ -101,13 +101,7 @@ impl Filter {
             self.since.map(|w| w.from(now)),
             self.before.map(|w| w.from(now)),
         );
-        let chosen = match &self.session {
-            Some(text) => vec![sessions::find(&store, text).await?],
-            None => {
-                let all = sessions::all(&store).await?;
-                all.into_iter().map(|info| info.id).collect()
-            }
-        };
+        let chosen = sessions::chosen(&store, self.session.as_deref()).await?;
         let mut entries = Vec::new();
         for session in &chosen {
             match read(&store, session).await {

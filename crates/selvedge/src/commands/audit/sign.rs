@@ -16,14 +16,7 @@ pub struct Sign {
 impl Sign {
     pub async fn perform(self) -> Result {
         let store = Store::open()?;
-        let sessions = match &self.session {
-            Some(text) => vec![sessions::find(&store, text).await?],
-            None => {
-                let all = sessions::all(&store).await?;
-                all.into_iter().map(|info| info.id).collect()
-            }
-        };
-        for session in &sessions {
+        for session in &sessions::chosen(&store, self.session.as_deref()).await? {
             out::json(&heads::sign(&store, session).await?);
         }
         Ok(Exit::Done)
