@@ -32,7 +32,7 @@ agents:
   painter:
     - calls: [{ask_user: {question: which colour?}}]
       usage: {input: 100, output: 10}
-    - calls: [{run_command: {command: "sh -c 'touch painted'"}}]
+    - calls: [{run_command: {command: sh -c 'touch painted'}}]
       usage: {input: 100, output: 10}
     - text: Painted.
       usage: {input: 100, output: 10}
