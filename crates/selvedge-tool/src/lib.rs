@@ -10,6 +10,9 @@
 //! - `builtin`: one file per built-in tool
 //! - `process`: commands that end, together with everything they started
 //! - `deadline`: a tool runs within its time
+//! - `touch`: what a call may change, known before it begins
+//! - `checkpoint`: what files were, kept so that they can be put back
+//! - `errand`: a program of the user's own, run for its answer
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
 //!
@@ -23,8 +26,10 @@
 //! - This crate knows nothing of models or agents.
 
 mod builtin;
+mod checkpoint;
 mod cut;
 mod deadline;
+mod errand;
 mod judging;
 mod policy;
 mod process;
@@ -33,8 +38,11 @@ mod schema;
 mod testing;
 mod tool;
 mod toolbox;
+mod touch;
 mod workspace;
 
+pub use checkpoint::{Checkpoint, Coverage, Restored};
+pub use errand::{Errand, ErrandError, Returned};
 pub use policy::{
     Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
     Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Role, Rule, Rules, Site, Source,
@@ -42,4 +50,5 @@ pub use policy::{
 };
 pub use tool::{ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};
+pub use touch::Touch;
 pub use workspace::{PathError, Workspace};

@@ -17,6 +17,7 @@ use crate::deadline;
 use crate::judging::Case;
 use crate::policy::{Deed, Policy, Verdict};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec};
+use crate::touch::Touch;
 use crate::workspace::Workspace;
 
 // More complaints than this do not help to correct a call.
@@ -137,6 +138,12 @@ impl Toolbox {
             // No file is looked at.
             Deed::Git { .. } | Deed::Other => case.judge(),
         }
+    }
+
+    /// What the call may change.
+    pub fn touch(&self, workspace: &Workspace, call: &Checked) -> Touch {
+        let (spec, deed) = (&call.entry.spec, call.entry.tool.deed(&call.input));
+        Touch::of(workspace.root(), &spec.name, spec.world, deed)
     }
 
     /// What must be on record before the act; an error means that it is not begun.
