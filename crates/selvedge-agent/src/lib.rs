@@ -14,7 +14,9 @@
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `acting`: uses a tool, from the hooks before it to those after
 //! - `judging`: decides about a call before it is carried out
+//! - `hooks`: what is done before and after every call; three strikes
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -24,11 +26,13 @@
 //! - A tool call from an incomplete answer is never carried out.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod acting;
 mod approvals;
 mod call;
 mod context;
 mod crew;
 mod definition;
+mod hooks;
 mod judging;
 mod machine;
 mod performer;
@@ -40,12 +44,16 @@ mod usage;
 
 pub use approvals::{Answer, Scope};
 pub use call::{
-    AgentCall, AgentOutcome, Approved, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome,
-    ToolUse,
+    AgentCall, AgentOutcome, Approved, Judged, ModelCall, ModelOutcome, Purpose, Reserved,
+    ToolOutcome, ToolUse,
 };
 pub use context::{Context, Fit};
 pub use crew::{Crew, CrewError};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
+pub use hooks::{
+    CommandHook, Did, Done, FIRST, Failure, Hook, Hooked, Hooks, Instead, LAST, Moment, NORMAL,
+    Occasion, Reaction, Restore, RestoreOutcome, Seen, Setting,
+};
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
 pub use setup::{Setup, SetupError, assemble};

@@ -13,18 +13,20 @@ use selvedge_model::{
     Response, ToolDefinition, Urgency, Usd,
 };
 use selvedge_runtime::{
-    ChildFinished, Clock, EffectId, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
+    ChildFinished, Clock, EffectId, Ending, Finished, Hold, Performed, Performer, Probe,
     QuestionAnswered, Scene,
 };
 use selvedge_tool::{
-    Checked, Grants, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox, Workspace, World,
+    Checked, Grants, ResultStore, ToolContext, ToolOutput, Toolbox, Workspace, World,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::{
     AgentCall, AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome, ToolUse,
 };
-use crate::judging::{Judge, Refused};
+use crate::hooks::{Hooked, Hooks, Instead, Keeper, answered};
+use crate::judging::Judge;
 use crate::usage::Spending;
 
 /// Carries an agent's calls out.
@@ -34,6 +36,8 @@ pub struct AgentPerformer {
     gate: Arc<Gate>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) judge: Judge,
+    pub(crate) hooks: Hooks,
+    pub(crate) keeper: Keeper,
     budgets: tokio::sync::Mutex<HashMap<StreamId, Budget>>,
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
     definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
@@ -60,6 +64,8 @@ impl AgentPerformer {
             gate,
             toolbox,
             judge: Judge::default(),
+            hooks: Hooks::new(),
+            keeper: Keeper::default(),
             budgets: tokio::sync::Mutex::default(),
             workspaces: Mutex::default(),
             definitions: Mutex::default(),
@@ -70,6 +76,19 @@ impl AgentPerformer {
     /// Remembers in `grants` what a person approves for a project.
     pub fn with_grants(mut self, grants: Grants) -> Self {
         self.judge = self.judge.with_grants(grants);
+        self
+    }
+
+    /// Calls `hooks` before and after every call.
+    pub fn with_hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Keeps what files were before they are changed, in a folder of each session
+    /// below `sessions`.
+    pub fn with_checkpoints(mut self, sessions: PathBuf) -> Self {
+        self.keeper = Keeper::at(sessions);
         self
     }
 
@@ -155,7 +174,8 @@ impl AgentPerformer {
             detail: e.to_string(),
             until: None,
         };
-        let request = self.request(call).await.map_err(ledger_hold)?;
+        let mut request = self.request(call).await.map_err(ledger_hold)?;
+        let hooked = self.pre_model(scene, call, &mut request).await?;
         let session = scene.stream.session();
         let budget = self
             .budget(session, call.budget_usd)
@@ -167,6 +187,7 @@ impl AgentPerformer {
             .map_err(|e| self.budget_hold(&e))?;
         let evidence = Reserved {
             reserved: reservation.amount(),
+            hooked: hooked.if_any(),
         };
         let key = (scene.stream.clone(), scene.effect.clone());
         let ready = Ready {
@@ -192,7 +213,7 @@ impl AgentPerformer {
         }
     }
 
-    async fn ask(&self, scene: Scene, call: ModelCall) -> Performed<AgentOutcome> {
+    async fn ask(&self, scene: Scene, call: ModelCall, evidence: Value) -> Performed<AgentOutcome> {
         let key = (scene.stream.clone(), scene.effect.clone());
         let ready = self
             .ready
@@ -206,6 +227,18 @@ impl AgentPerformer {
         else {
             return Performed::Interrupted;
         };
+        let hooked = Reserved::deserialize(evidence).ok().and_then(|r| r.hooked);
+        let hooked = hooked.unwrap_or_default();
+        if let Some(Instead::Answer(text)) = &hooked.instead {
+            return Performed::Finished(AgentOutcome::Model(ModelOutcome::Answered {
+                response: storable(answered(text), &call),
+                cost: Some(Usd::ZERO),
+                attempts: 0,
+                first_token_ms: 0,
+                total_ms: 0,
+                hooked: None,
+            }));
+        }
         let mut deltas = |delta: Delta| {
             if let Delta::Text(text) = delta {
                 scene
@@ -227,14 +260,20 @@ impl AgentPerformer {
             .ask(ask, &mut deltas, &notice, &scene.cancel)
             .await
         {
-            Ok(answered) => {
+            Ok(mut answered) => {
                 reservation.settle(answered.spend());
+                let response = &mut answered.response;
+                let hooked = match self.post_model(&scene, &call, response).await {
+                    Ok(hooked) => hooked.if_any(),
+                    Err(hold) => return Performed::Held(hold),
+                };
                 Performed::Finished(AgentOutcome::Model(ModelOutcome::Answered {
                     response: storable(answered.response, &call),
                     cost: answered.cost,
                     attempts: answered.attempts,
                     first_token_ms: answered.first_token_ms.unwrap_or(answered.total_ms),
                     total_ms: answered.total_ms,
+                    hooked,
                 }))
             }
             Err(failed) => self.failed(failed.error),
@@ -274,12 +313,20 @@ impl AgentPerformer {
         }
     }
 
-    pub(crate) async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
-        let arguments = self
-            .ledger
-            .text(&used.call.arguments)
-            .await
-            .map_err(|e| ToolOutput::error(format!("The arguments cannot be read: {e}")))?;
+    /// Checks a call with the arguments that hooks left it with.
+    pub(crate) async fn check(
+        &self,
+        used: &ToolUse,
+        hooked: &Hooked,
+    ) -> Result<Checked, ToolOutput> {
+        let arguments = match &hooked.arguments {
+            Some(changed) => changed.as_str().into(),
+            None => self
+                .ledger
+                .text(&used.call.arguments)
+                .await
+                .map_err(|e| ToolOutput::error(format!("The arguments cannot be read: {e}")))?,
+        };
         if !used.spec.tools.contains_key(&used.call.name) {
             let known: Vec<&str> = used.spec.tools.keys().map(String::as_str).collect();
             return Err(ToolOutput::error(format!(
@@ -322,37 +369,6 @@ impl AgentPerformer {
             }),
         })
     }
-
-    /// What the tool needs on record, or why it was not begun.
-    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, Refused> {
-        let checked = self.check(used).await?;
-        let context = self.context(scene, used)?;
-        self.admit(scene, used, &context, &checked).await?;
-        Ok(self.toolbox.prepare(&context, &checked).await?)
-    }
-
-    async fn use_tool(
-        &self,
-        scene: Scene,
-        used: ToolUse,
-        evidence: Value,
-    ) -> Performed<AgentOutcome> {
-        if let Some(refused) = Refused::read(&evidence) {
-            return Performed::Finished(refused.outcome(&used));
-        }
-        let ready = self
-            .check(&used)
-            .await
-            .and_then(|c| Ok((c, self.context(&scene, &used)?)));
-        let output = match ready {
-            Ok((checked, context)) => self.toolbox.run(&context, &checked, &evidence).await,
-            Err(refusal) => refusal,
-        };
-        if output.interrupted && used.world.nature() != Nature::Changes {
-            return Performed::Interrupted;
-        }
-        Performed::Finished(outcome(&scene, &used, output))
-    }
 }
 
 #[async_trait]
@@ -364,7 +380,7 @@ impl Performer<AgentCall> for AgentPerformer {
                 .tool_evidence(scene, used)
                 .await
                 .unwrap_or_else(|refused| json!(refused))),
-            AgentCall::Judge(_) => Ok(Value::Null),
+            AgentCall::Judge(_) | AgentCall::Restore(_) => Ok(Value::Null),
         }
     }
 
@@ -375,9 +391,13 @@ impl Performer<AgentCall> for AgentPerformer {
         evidence: Value,
     ) -> Performed<AgentOutcome> {
         match call {
-            AgentCall::Model(call) => self.ask(scene, call).await,
+            AgentCall::Model(call) => self.ask(scene, call, evidence).await,
             AgentCall::Tool(used) => self.use_tool(scene, used, evidence).await,
             AgentCall::Judge(used) => self.judge(scene, used).await,
+            AgentCall::Restore(restore) => {
+                let outcome = self.restore(scene, restore).await;
+                Performed::Finished(AgentOutcome::Restored(outcome))
+            }
         }
     }
 
@@ -390,38 +410,8 @@ impl Performer<AgentCall> for AgentPerformer {
         let AgentCall::Tool(used) = call else {
             return Probe::DidNotHappen;
         };
-        if Refused::read(evidence).is_some() {
-            return Probe::DidNotHappen;
-        }
-        let (Ok(checked), Ok(context)) = (self.check(used).await, self.context(scene, used)) else {
-            return Probe::Unknown;
-        };
-        match self.toolbox.probe(&context, &checked, evidence).await {
-            ToolProbe::Happened(output) => Probe::Happened(outcome(scene, used, output)),
-            ToolProbe::DidNotHappen => Probe::DidNotHappen,
-            ToolProbe::Unknown => Probe::Unknown,
-        }
+        self.find_out(scene, used, evidence).await
     }
-}
-
-fn outcome(scene: &Scene, used: &ToolUse, output: ToolOutput) -> AgentOutcome {
-    let mut text = output.text;
-    if output.whole.is_some() {
-        text.push_str(&format!(
-            "\n[the whole: read_file path=@result/{}]",
-            scene.effect
-        ));
-    }
-    AgentOutcome::Tool(ToolOutcome {
-        tool: used.call.name.clone(),
-        text: Payload::new(text),
-        whole: output.whole.map(Payload::new),
-        facts: output.facts,
-        is_error: output.is_error,
-        interrupted: output.interrupted,
-        denied: None,
-        asks: None,
-    })
 }
 
 /// The answer with everything that the machine itself must read kept inline.

@@ -3,7 +3,11 @@
 
 #[path = "transcripts/approvals.rs"]
 mod approvals;
+#[path = "transcripts/hooks.rs"]
+mod hooks;
 mod story;
+#[path = "transcripts/strikes.rs"]
+mod strikes;
 
 use expect_test::{Expect, expect};
 use selvedge_agent::{Approve, Limits};

@@ -33,7 +33,7 @@ impl Checkpoint {
         workspace: &Workspace,
         cancel: &CancellationToken,
     ) -> io::Result<Restored> {
-        let held = self.held()?;
+        let held = self.held()?.clone().unwrap_or_default();
         let mut changed = self.changed(workspace, &held)?;
         if held.coverage == Some(Coverage::Whole) {
             let (present, _) = survey(workspace, cancel)?;

@@ -17,6 +17,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ const UNDONE: &str = "undone";
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     folder: PathBuf,
+    /// What it holds, once that was read.
+    held: Arc<Mutex<Option<Held>>>,
 }
 
 /// How much of a workspace was kept.
@@ -61,7 +64,7 @@ enum Line {
 }
 
 /// What a checkpoint holds, by path.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Held {
     entries: BTreeMap<PathBuf, Was>,
     coverage: Option<Coverage>,
@@ -70,8 +73,10 @@ struct Held {
 impl Checkpoint {
     /// The checkpoint in `folder`, which need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        let folder = folder.into();
-        Self { folder }
+        Self {
+            folder: folder.into(),
+            held: Arc::default(),
+        }
     }
 
     /// Keeps what is at `paths` now, as far as it was not kept before. Answers how
@@ -98,7 +103,7 @@ impl Checkpoint {
         workspace: &Workspace,
         cancel: &CancellationToken,
     ) -> io::Result<Coverage> {
-        match self.held()?.coverage {
+        match self.held()?.as_ref().and_then(|held| held.coverage) {
             Some(coverage @ (Coverage::Whole | Coverage::TooLarge)) => return Ok(coverage),
             _ => {}
         }
@@ -118,10 +123,11 @@ impl Checkpoint {
         places: Vec<PathBuf>,
         coverage: Coverage,
     ) -> io::Result<usize> {
-        let held = self.held()?;
+        let mut held = self.held()?;
+        let held = held.get_or_insert_default();
         let is_new = |place: &PathBuf| !held.entries.contains_key(place);
         let places: Vec<PathBuf> = places.into_iter().filter(is_new).collect();
-        if places.is_empty() && held.coverage == Some(coverage) {
+        if places.is_empty() && matches!(coverage, Coverage::Named) {
             return Ok(0);
         }
         DirBuilder::new()
@@ -130,7 +136,8 @@ impl Checkpoint {
             .create(&self.folder)?;
         let (mut list, mut contents) = (self.append(LIST)?, self.append(CONTENTS)?);
         let mut end = contents.seek(SeekFrom::End(0))?;
-        let mut lines = Vec::new();
+        // A line of its own, even after one that a crash cut off.
+        let (mut lines, mut entries) = (vec![b'\n'], Vec::new());
         for path in places {
             let was = look(workspace, &path, |content| {
                 contents.write_all(content)?;
@@ -138,20 +145,34 @@ impl Checkpoint {
                 end += content.len() as u64;
                 Ok(at)
             })?;
+            entries.push((path.clone(), was.clone()));
             push(&mut lines, &Line::Entry(Entry { path, was }));
         }
-        let count = lines.iter().filter(|byte| **byte == b'\n').count();
         if coverage != Coverage::Named {
             push(&mut lines, &Line::Note { coverage });
         }
         contents.sync_data()?;
         list.write_all(&lines)?;
         list.sync_data()?;
+        let count = entries.len();
+        held.entries.extend(entries);
+        if coverage != Coverage::Named {
+            held.coverage = Some(coverage);
+        }
         Ok(count)
     }
 
+    /// What it holds, read if it was not yet.
+    fn held(&self) -> io::Result<MutexGuard<'_, Option<Held>>> {
+        let mut held = self.held.lock().expect("no panic under this lock");
+        if held.is_none() {
+            *held = Some(self.read()?);
+        }
+        Ok(held)
+    }
+
     /// The list. A line that a crash cut off was kept for a change that never began.
-    fn held(&self) -> io::Result<Held> {
+    fn read(&self) -> io::Result<Held> {
         let mut held = Held::default();
         let list = match File::open(self.folder.join(LIST)) {
             Ok(list) => list,
@@ -165,7 +186,7 @@ impl Checkpoint {
                     held.entries.entry(path).or_insert(was);
                 }
                 Ok(Line::Note { coverage }) => held.coverage = Some(coverage),
-                Err(_) => break,
+                Err(_) => {}
             }
         }
         Ok(held)

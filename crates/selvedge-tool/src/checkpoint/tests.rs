@@ -36,7 +36,9 @@ impl Scene {
 
     fn restore(&self) -> Restored {
         let context = &self.world.context;
-        let restored = self.checkpoint.restore(&context.workspace, &context.cancel);
+        // As a process would that comes after: from what is on disk alone.
+        let checkpoint = Checkpoint::at(self.world.outside().join("kept"));
+        let restored = checkpoint.restore(&context.workspace, &context.cancel);
         restored.unwrap()
     }
 
@@ -190,6 +192,23 @@ fn a_workspace_that_is_too_large_is_not_kept_as_a_whole_and_that_is_said() {
     let restored = scene.restore();
     assert!(restored.is_partial);
     assert_eq!(scene.world.read("a"), "one");
+}
+
+#[test]
+fn a_line_that_a_crash_cut_off_harms_no_other() {
+    let scene = Scene::new(&[("a", "one"), ("b", "two")]);
+    scene.keep(&["a"]);
+    let list = scene.world.outside().join("kept").join(LIST);
+    let mut file = OpenOptions::new().append(true).open(list).unwrap();
+    file.write_all(br#"{"path":"b","was":{"fi"#).unwrap();
+    scene.keep(&["b"]);
+    scene.world.write("a", "changed");
+    scene.world.write("b", "changed");
+    scene.restore();
+    assert_eq!(
+        (scene.world.read("a"), scene.world.read("b")),
+        ("one".into(), "two".into())
+    );
 }
 
 #[test]
