@@ -64,7 +64,7 @@ impl AgentPerformer {
         };
         let output = self.toolbox.run(&context, &checked, &evidence).await;
         if output.interrupted && used.world.nature() != Nature::Changes {
-            return Performed::Interrupted;
+            return Performed::Interrupted(None);
         }
         let outcome = self.outcome(&scene, &used, &context, &checked, output, hooked);
         Performed::Finished(outcome.await)

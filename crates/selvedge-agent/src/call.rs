@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{ErrorTier, Message, Response, Spend, ToolCall, Usd};
+use selvedge_model::{Broken, ErrorTier, Message, Response, Spend, ToolCall, Usd};
 use selvedge_runtime::{Call, Nature};
 use selvedge_tool::{Finding, Verdict, World};
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,12 @@ pub enum ModelOutcome {
         /// What hooks did to it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hooked: Option<Hooked>,
+        /// Whether it is an earlier answer to the same request, given again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cached: bool,
+        /// Why the model that was asked first did not answer, if another did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
     },
     /// No answer, and asking again would not help.
     Failed {
@@ -118,7 +124,13 @@ pub enum ModelOutcome {
         tier: ErrorTier,
         /// What happened.
         error: String,
+        /// What was said before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken: Option<Broken>,
     },
+    /// What an attempt left behind that broke off. It stands in
+    /// `ModelCallInterrupted` and is never acted upon.
+    BrokenOff(Broken),
 }
 
 /// What came of a tool call.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Message, Part, Role, ToolResult};
+use selvedge_model::{Image, Message, Part, Role, ToolResult};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -189,6 +189,7 @@ impl Context {
             let mut message = (*self.messages[i]).clone();
             if let Part::ToolResult(result) = &mut message.parts[n] {
                 result.content = unseen(result, &self.names[i][n]);
+                result.images.clear();
             }
             self.replace(i, message);
             self.forget_reasoning();
@@ -291,7 +292,12 @@ fn pointers(message: &Message, names: &[String]) -> Option<Message> {
                     return part.clone();
                 }
                 changed = true;
-                Part::ToolResult(ToolResult { content: pointer.into(), ..result.clone() })
+                Part::ToolResult(ToolResult {
+                    id: result.id.clone(),
+                    content: pointer.into(),
+                    is_error: result.is_error,
+                    images: Vec::new(),
+                })
             }
             Part::ToolCall(call) if call.arguments.len() > ARGUMENT_BYTES_KEPT => {
                 changed = true;
@@ -326,11 +332,14 @@ fn message_tokens(message: &Message) -> u64 {
         .iter()
         .map(|part| match part {
             Part::Text { text } => text.len(),
+            Part::Image(_) => Image::BYTES_OF_TEXT,
             Part::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }
             Part::ToolCall(call) => call.arguments.len() + call.name.len() as u64 + 16,
-            Part::ToolResult(result) => result.content.len() + 16,
+            Part::ToolResult(result) => {
+                result.content.len() + result.images.len() as u64 * Image::BYTES_OF_TEXT + 16
+            }
         })
         .sum();
     bytes * 2 / 7 + 4

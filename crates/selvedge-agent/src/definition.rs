@@ -1,5 +1,6 @@
 //! An agent is data: a Markdown file with front matter and a prompt.
 
+use selvedge_model::Usd;
 use selvedge_tool::{Craft, Policy, Role, Rules, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +20,10 @@ pub struct AgentDefinition {
     /// whose provider is not available are passed over.
     #[serde(default)]
     pub fallback: Vec<String>,
+    /// How soon its model calls have their turn when there are more than slots:
+    /// 0 to 100, more is sooner. Default: 60.
+    #[serde(default = "crate::spec::usual_priority")]
+    pub priority: u8,
     /// The tools it may use.
     #[serde(default)]
     pub tools: Vec<String>,
@@ -68,6 +73,12 @@ pub struct Limits {
     /// Failures in a row of what changes files or runs commands, after which files are
     /// put back to what they were and the task is over; 0 for never. Default: 3.
     pub strikes_max: u32,
+    /// US dollars that one run may cost, its helpers included. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Usd>,
+    /// Tokens that one run may use, its helpers included. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 impl Default for Limits {
@@ -79,6 +90,8 @@ impl Default for Limits {
             results_kept: 5,
             tool_seconds_max: 120,
             strikes_max: 3,
+            usd: None,
+            tokens: None,
         }
     }
 }
@@ -125,6 +138,9 @@ impl AgentDefinition {
         })?;
         let mut definition: Self =
             serde_saphyr::from_str(front).map_err(|e| wrong(e.to_string()))?;
+        if definition.priority > 100 {
+            return Err(wrong("`priority` is a number from 0 to 100".into()));
+        }
         if prompt.trim().is_empty() {
             return Err(wrong("it has no prompt after the front matter".into()));
         }

@@ -9,6 +9,7 @@
 //! - `spec`: what a run starts with, recorded once
 //! - `machine`: the loop: ask, act, repeat
 //! - `reply`: what a model's answer means
+//! - `salvage`: what is left of a structured answer that does not fit
 //! - `tools`: the calls of one answer, in their order
 //! - `approvals`: what a person's answer means, and for how long it holds
 //! - `context`: what the model is sent, kept small without losing anything
@@ -17,6 +18,9 @@
 //! - `acting`: uses a tool, from the hooks before it to those after
 //! - `judging`: decides about a call before it is carried out
 //! - `hooks`: what is done before and after every call; three strikes
+//! - `asking`: asks models, for the performer
+//! - `purse`: the budgets of a session and of its runs
+//! - `common`: the ceilings that all sessions share
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -28,7 +32,9 @@
 
 mod acting;
 mod approvals;
+mod asking;
 mod call;
+mod common;
 mod context;
 mod crew;
 mod definition;
@@ -36,7 +42,9 @@ mod hooks;
 mod judging;
 mod machine;
 mod performer;
+mod purse;
 mod reply;
+mod salvage;
 mod setup;
 mod spec;
 mod tools;
@@ -56,6 +64,7 @@ pub use hooks::{
 };
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
+pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use spec::{Approve, RunSpec};
 pub use tools::{AGENT, DELEGATE};

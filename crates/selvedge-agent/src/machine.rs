@@ -232,6 +232,7 @@ impl AgentMachine {
         let response = match outcome {
             ModelOutcome::Answered { response, .. } => response,
             ModelOutcome::Failed { error, .. } => return self.fail(error),
+            ModelOutcome::BrokenOff(broken) => return self.fail(broken.why),
         };
         if purpose == Purpose::Summary {
             return self.summarised(reply::summary(&response));

@@ -5,6 +5,7 @@ use selvedge_model::{Message, Part, Response, Role, Stop, ToolCall, ToolResult};
 use selvedge_runtime::{Ending, Status};
 use serde_json::Value;
 
+use crate::salvage;
 use crate::spec::RunSpec;
 
 /// What a model is asked when older conversation must be summarised.
@@ -48,6 +49,9 @@ pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Meaning {
         },
     };
     if reminders >= REMINDERS_MAX {
+        if let Some(ending) = salvaged(spec, &response.message, &wrong) {
+            return Meaning::End(ending, Vec::new());
+        }
         let ending = Ending {
             status: Status::Failed,
             result: Payload::inline(wrong.failure()),
@@ -111,6 +115,22 @@ fn result(spec: &RunSpec, message: &Message) -> Result<Ending, Wrong> {
     })
 }
 
+/// What is left of an answer that does not fit the schema, where the schema can do
+/// without the rest. The result says that it was salvaged.
+fn salvaged(spec: &RunSpec, message: &Message, wrong: &Wrong) -> Option<Ending> {
+    let (Some(schema), Wrong::Schema(_)) = (&spec.output_schema, wrong) else {
+        return None;
+    };
+    let data = parse(&text_of(message)).ok()?;
+    let (data, left_out) = salvage::salvage(schema, data)?;
+    let note = salvage::note(&left_out);
+    Some(Ending {
+        status: Status::Done,
+        result: Payload::inline(format!("{note}\n{data}")),
+        data: Some(data),
+    })
+}
+
 /// JSON, possibly inside a Markdown fence.
 fn parse(text: &str) -> Result<Value, String> {
     let text = text.trim();
@@ -162,6 +182,7 @@ impl Wrong {
                 id: call.id.clone(),
                 content: why.clone(),
                 is_error: true,
+                images: Vec::new(),
             })
         });
         (!calls.is_empty()).then(|| Message {

@@ -5,10 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use selvedge_ledger::Payload;
-use selvedge_model::ToolDefinition;
+use selvedge_model::{Message, ToolDefinition};
 use selvedge_tool::{Policy, ToolSpec, Toolbox, Workspace, World, visible};
 use serde_json::{Value, json};
 
+use crate::context::{Context, Fit};
 use crate::crew::Crew;
 use crate::definition::AgentDefinition;
 use crate::spec::{Approve, RunSpec};
@@ -66,6 +67,14 @@ pub enum SetupError {
         /// Why not.
         why: String,
     },
+    /// The request alone is more than the agent can have before it.
+    #[error("the request of about {tokens} tokens does not fit into {tokens_max}")]
+    RequestTooLong {
+        /// Its size, estimated.
+        tokens: u64,
+        /// What fits.
+        tokens_max: u64,
+    },
     /// The schema that was asked for is not a schema.
     #[error("the output schema is not a valid JSON Schema: {why}")]
     Schema {
@@ -89,6 +98,12 @@ pub fn assemble(crew: &Crew, toolbox: &Toolbox, setup: &Setup<'_>) -> Result<Run
     };
     let mut spec = assembler.agent(&crew.agents[&crew.entry], setup.output_schema.as_ref(), &[])?;
     spec.request = Payload::new(setup.request.as_str());
+    let mut conversation = Context::default();
+    conversation.push(Message::user(spec.request.clone()));
+    if let Fit::TooLarge { tokens } = conversation.fit(&spec.limits) {
+        let tokens_max = spec.limits.context_tokens_max;
+        return Err(SetupError::RequestTooLong { tokens, tokens_max });
+    }
     Ok(spec)
 }
 
@@ -143,6 +158,7 @@ impl Assembler<'_> {
                 .filter(|name| *name != model)
                 .collect(),
             awaited: false,
+            priority: agent.priority,
             model,
             system: Payload::new(self.prompt(agent)?),
             tools: specs.into_iter().map(|s| (s.name, s.world)).collect(),

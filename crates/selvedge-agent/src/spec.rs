@@ -30,6 +30,9 @@ pub struct RunSpec {
     /// Whether somebody is waiting for the run: its calls go before others.
     #[serde(default)]
     pub awaited: bool,
+    /// Among runs that are waited for alike, or not: more is sooner.
+    #[serde(default = "usual_priority")]
+    pub priority: u8,
     /// The system prompt, complete.
     pub system: Payload,
     /// The tools, by name, and what they do to the world.
@@ -56,6 +59,11 @@ pub struct RunSpec {
     pub team: BTreeMap<String, RunSpec>,
 }
 
+/// The priority of an agent whose file names none.
+pub(crate) fn usual_priority() -> u8 {
+    selvedge_model::Urgency::default().priority
+}
+
 /// What happens when something must be approved. What is forbidden stays so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,8 +83,52 @@ impl RunSpec {
         let mut child = self.team.get(agent)?.clone();
         child.request = request;
         child.budget_usd = self.budget_usd;
+        // Whoever is waited for lends its place to whom it waits for.
         child.awaited = self.awaited;
+        child.priority = child.priority.max(self.priority);
         child.policy = child.policy.within(&self.policy);
         Some(child)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(priority: u8) -> RunSpec {
+        RunSpec {
+            crew: "test".into(),
+            agent: "agent".into(),
+            request: Payload::new(""),
+            model: "test/one".into(),
+            fallbacks: Vec::new(),
+            awaited: false,
+            priority,
+            system: Payload::new(""),
+            tools: BTreeMap::new(),
+            definitions: Payload::new("[]"),
+            limits: Limits::default(),
+            output_schema: None,
+            approve: Approve::Auto,
+            policy: Policy::default(),
+            budget_usd: None,
+            workspace: ".".into(),
+            team: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_helper_goes_before_others_when_its_caller_does() {
+        let team = [("librarian", 20), ("architect", 80)];
+        let team = team.map(|(name, priority)| (name.to_owned(), spec(priority)));
+        let engineer = RunSpec {
+            awaited: true,
+            team: team.into(),
+            ..spec(60)
+        };
+        let helper = |name| engineer.child(name, Payload::new("look")).unwrap();
+        let (librarian, architect) = (helper("librarian"), helper("architect"));
+        assert!(librarian.awaited && architect.awaited);
+        assert_eq!((librarian.priority, architect.priority), (60, 80));
     }
 }

@@ -299,6 +299,7 @@ impl Pending {
             id,
             content,
             is_error,
+            images: Vec::new(),
         });
     }
 
@@ -319,6 +320,7 @@ impl Pending {
             id,
             content: Payload::inline(text),
             is_error,
+            images: Vec::new(),
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Add;
 
 use selvedge_ledger::{Event, LedgerError, Time};
-use selvedge_model::{Spend, Usage, Usd};
+use selvedge_model::{Broken, Spend, Usage, Usd};
 use selvedge_runtime::{BudgetRaised, EffectId, Finished, Started, Unfinished};
 use serde::{Deserialize, Serialize};
 
@@ -26,14 +26,45 @@ pub struct Spending {
 /// What one agent spent on one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Model calls.
+    /// Model calls that were answered.
     pub calls: u64,
-    /// Tokens.
+    /// Attempts that broke off after they had begun to answer.
+    pub broken: u64,
+    /// Answers that were kept and given again, at no cost.
+    pub cached: u64,
+    /// Tokens; those of what broke off are estimated.
     pub usage: Usage,
     /// Dollars, as far as prices are known.
     pub cost: Usd,
-    /// Calls whose price is unknown.
+    /// Calls and broken attempts whose price is unknown.
     pub unpriced: u64,
+}
+
+impl Row {
+    /// Whether nothing of it has a known price.
+    pub fn is_unpriced(&self) -> bool {
+        self.unpriced > 0 && self.unpriced == self.calls + self.broken
+    }
+
+    /// What a budget counts of it.
+    pub fn spend(&self) -> Spend {
+        Spend {
+            usd: self.cost,
+            tokens: self.usage.total(),
+            calls: self.calls,
+            unpriced: self.unpriced,
+        }
+    }
+
+    fn broken(broken: &Broken) -> Self {
+        Self {
+            broken: 1,
+            usage: broken.usage,
+            cost: broken.cost.unwrap_or_default(),
+            unpriced: u64::from(broken.cost.is_none()),
+            ..Self::default()
+        }
+    }
 }
 
 /// A model call that began.
@@ -49,7 +80,7 @@ pub struct Begun {
     pub reserved: Spend,
 }
 
-/// What one model call cost.
+/// What one model call, or one attempt that broke off, cost.
 #[derive(Clone, Debug)]
 pub struct Charge {
     /// Who asked.
@@ -58,7 +89,7 @@ pub struct Charge {
     pub model: String,
     /// When it ended.
     pub time: Time,
-    /// One call.
+    /// One call, or one attempt.
     pub row: Row,
 }
 
@@ -76,6 +107,8 @@ impl Add for Row {
     fn add(self, other: Self) -> Self {
         Self {
             calls: self.calls + other.calls,
+            broken: self.broken + other.broken,
+            cached: self.cached + other.cached,
             usage: self.usage + other.usage,
             cost: self.cost + other.cost,
             unpriced: self.unpriced + other.unpriced,
@@ -109,31 +142,14 @@ impl Spending {
                 self.lost.extend(cut_off);
             }
             "ModelCallInterrupted" => {
-                self.open
-                    .remove(&key(&event.decode::<Unfinished>()?.effect));
+                let ended: Unfinished<ModelOutcome> = event.decode()?;
+                let begun = self.open.remove(&key(&ended.effect));
+                return Ok(ended.left.and_then(|left| self.book(event, begun, left)));
             }
             "ModelCallFinished" => {
-                let finished: Finished<ModelOutcome> = event.decode()?;
-                let opened = self.open.remove(&key(&finished.effect));
-                if let ModelOutcome::Answered { response, cost, .. } = finished.outcome {
-                    let agent = opened.map(|begun| begun.agent).unwrap_or_default();
-                    let model = response.model;
-                    let row = Row {
-                        calls: 1,
-                        usage: response.usage,
-                        cost: cost.unwrap_or_default(),
-                        unpriced: u64::from(cost.is_none()),
-                    };
-                    let sum = self.rows.entry((agent.clone(), model.clone())).or_default();
-                    *sum = *sum + row;
-                    let time = event.time;
-                    return Ok(Some(Charge {
-                        agent,
-                        model,
-                        time,
-                        row,
-                    }));
-                }
+                let ended: Finished<ModelOutcome> = event.decode()?;
+                let begun = self.open.remove(&key(&ended.effect));
+                return Ok(self.book(event, begun, ended.outcome));
             }
             "BudgetRaised" => {
                 let usd = event.decode::<BudgetRaised>()?.usd;
@@ -147,6 +163,52 @@ impl Spending {
         Ok(None)
     }
 
+    /// Puts what came of a call under who asked and who answered.
+    fn book(
+        &mut self,
+        event: &Event,
+        begun: Option<Begun>,
+        outcome: ModelOutcome,
+    ) -> Option<Charge> {
+        let (model, row) = match outcome {
+            ModelOutcome::Answered {
+                response,
+                cached: true,
+                ..
+            } => {
+                let row = Row {
+                    cached: 1,
+                    ..Row::default()
+                };
+                (response.model, row)
+            }
+            ModelOutcome::Answered { response, cost, .. } => {
+                let row = Row {
+                    calls: 1,
+                    usage: response.usage,
+                    cost: cost.unwrap_or_default(),
+                    unpriced: u64::from(cost.is_none()),
+                    ..Row::default()
+                };
+                (response.model, row)
+            }
+            ModelOutcome::BrokenOff(broken) => (broken.model.clone(), Row::broken(&broken)),
+            ModelOutcome::Failed { broken, .. } => {
+                let broken = broken?;
+                (broken.model.clone(), Row::broken(&broken))
+            }
+        };
+        let agent = begun.map(|begun| begun.agent).unwrap_or_default();
+        let sum = self.rows.entry((agent.clone(), model.clone())).or_default();
+        *sum = *sum + row;
+        Some(Charge {
+            agent,
+            model,
+            time: event.time,
+            row,
+        })
+    }
+
     /// Everything spent on record.
     pub fn total(&self) -> Row {
         self.rows.values().fold(Row::default(), |a, b| a + *b)
@@ -155,14 +217,8 @@ impl Spending {
     /// What a budget must count: what is on record, and the reservations of
     /// calls whose end is not.
     pub fn worst(&self) -> Spend {
-        let spent = self.rows.values().fold(Spend::default(), |sum, row| {
-            sum + Spend {
-                usd: row.cost,
-                tokens: row.usage.input + row.usage.output,
-                calls: row.calls,
-                unpriced: row.unpriced,
-            }
-        });
+        let rows = self.rows.values();
+        let spent = rows.fold(Spend::default(), |sum, row| sum + row.spend());
         let in_doubt = self.in_doubt();
         in_doubt.fold(spent, |sum, begun| sum + begun.reserved)
     }

@@ -107,6 +107,7 @@ impl Stage {
         let helper = RunSpec {
             fallbacks: Vec::new(),
             awaited: false,
+            priority: 60,
             crew: "test".into(),
             agent: "helper".into(),
             request: Payload::new(""),
@@ -257,6 +258,7 @@ impl Stage {
                     let doubtful = Unfinished {
                         effect: effect.id,
                         attempt: 1,
+                        left: None::<ToolOutcome>,
                     };
                     self.record("ToolCallInDoubt", &doubtful);
                 }
@@ -455,6 +457,7 @@ fn tokens(message: &Message) -> u64 {
         .iter()
         .map(|part| match part {
             Part::Text { text } => text.len(),
+            Part::Image(_) => selvedge_model::Image::BYTES_OF_TEXT,
             Part::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }

@@ -1,12 +1,15 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, a resume and a start cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume and a
+//! start cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `resume`, `start`.
+//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`.
 
 mod crowd;
 mod figures;
+mod gate;
+mod policy;
 mod resume;
 mod rig;
 mod start;
@@ -25,8 +28,14 @@ fn main() -> anyhow::Result<()> {
     if wants("crowd") {
         crowd::measure(&mut figures)?;
     }
+    if wants("gate") {
+        gate::measure(&mut figures)?;
+    }
     if wants("resume") {
         resume::measure(&mut figures)?;
+    }
+    if wants("policy") {
+        policy::measure(&mut figures);
     }
     if wants("start") {
         start::measure(&mut figures)?;

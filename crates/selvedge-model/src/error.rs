@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Why a model call failed. The variant says what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// It may work in a moment: a reset, a 5xx, a silent or cut stream.
+    /// This call had an accident: a reset, a 500, a silent or cut stream.
     #[error("{provider}: {what}")]
     Transient {
         /// Whose.
@@ -43,9 +43,18 @@ pub enum ModelError {
         /// What to do.
         hint: String,
     },
-    /// The provider is in trouble: it failed repeatedly and is given a rest.
+    /// The provider is in trouble: overloaded, not there, or given a rest after
+    /// it failed repeatedly.
     #[error("{provider} is in trouble: {what}")]
     Degraded {
+        /// Whose.
+        provider: String,
+        /// What happened.
+        what: String,
+    },
+    /// The answer grew beyond what was set aside for it, and was stopped.
+    #[error("{provider}: {what}")]
+    Overrun {
         /// Whose.
         provider: String,
         /// What happened.
@@ -70,6 +79,8 @@ pub enum ErrorTier {
     UserFixable,
     /// See `ModelError::Degraded`.
     Degraded,
+    /// See `ModelError::Overrun`.
+    Overrun,
     /// See `ModelError::Cancelled`.
     Cancelled,
 }
@@ -83,6 +94,7 @@ impl ModelError {
             Self::Permanent { .. } => ErrorTier::Permanent,
             Self::UserFixable { .. } => ErrorTier::UserFixable,
             Self::Degraded { .. } => ErrorTier::Degraded,
+            Self::Overrun { .. } => ErrorTier::Overrun,
             Self::Cancelled => ErrorTier::Cancelled,
         }
     }

@@ -10,9 +10,13 @@
 //! - `catalogue`: tiers, aliases, sizes and prices, as data
 //! - `credentials`: where keys come from, and where they are kept
 //! - `probe`: one tiny call, to see whether a provider answers
+//! - `fingerprint`: whether two requests are the same
+//! - `cassette`: recorded exchanges, and the model that plays them
+//! - `cache`: answers that are given again to the very same request
 //! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
 //! - `gate`: what every call passes: budgets before, retries around, costs after
+//! - `ceilings`: what all sessions of a machine may spend together
 //!
 //! # Invariants
 //!
@@ -22,9 +26,13 @@
 //! - A key is sent to its provider and shown to nobody.
 //! - This crate knows nothing of tools, agents or terminals.
 
+mod cache;
+mod cassette;
 mod catalogue;
+mod ceilings;
 mod credentials;
 mod error;
+mod fingerprint;
 mod gate;
 mod money;
 mod nearest;
@@ -34,24 +42,29 @@ mod providers;
 mod scripted;
 mod types;
 
+pub use cache::ResponseCache;
+pub use cassette::{Cassette, CassetteError, Recorder};
 pub use catalogue::{
     Catalogue, CatalogueError, ModelFacts, Protocol, ProviderFacts, ResolveError, ResolvedModel,
     Tier,
 };
+pub use ceilings::{Allowance, CallName, CeilingError, Ceilings, Past, Period, Rule, Strength};
 pub use credentials::{
     CredentialError, Credentials, FoundKey, KeyLength, KeySource, Place, Profile, Stored,
 };
 pub use error::{ErrorTier, ModelError};
 pub use gate::{
-    Answered, Ask, BreakerOptions, Budget, BudgetError, Failed, Gate, Limits, Reservation, Retry,
-    Slots, Spend, Unit, Urgency, input_tokens_estimate,
+    Answered, Ask, BreakerOptions, Broken, Budget, BudgetError, Course, Failed, Gate, Limits,
+    Reservation, Retry, Slots, Spend, Unit, Urgency, input_tokens_estimate,
 };
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use probe::{Probe, probe};
 pub use provider::{DeltaSink, Provider};
-pub use providers::{Anthropic, Endpoint, HttpOptions, OpenAiChat, Providers};
+pub use providers::{
+    Anthropic, Door, Endpoint, Gemini, HttpOptions, OpenAiChat, OpenAiResponses, Providers,
+};
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
-    Delta, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition, ToolResult,
-    Usage,
+    Delta, Image, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition,
+    ToolResult, Usage,
 };

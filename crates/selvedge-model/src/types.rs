@@ -46,6 +46,8 @@ pub enum Part {
         /// The words.
         text: Payload,
     },
+    /// Something to look at.
+    Image(Image),
     /// The model's reasoning, kept so that it can be sent back.
     Reasoning {
         /// What it said of it; may be empty.
@@ -60,18 +62,73 @@ pub enum Part {
     ToolResult(ToolResult),
 }
 
+const NO_IMAGES: &[Image] = &[];
+
 impl Part {
+    /// Its texts and pictures, in order.
+    pub fn payloads(&self) -> impl Iterator<Item = &Payload> {
+        let (first, second, images) = match self {
+            Self::Text { text } => (text, None, NO_IMAGES),
+            Self::Image(image) => (&image.data, None, NO_IMAGES),
+            Self::Reasoning { text, signature } => (text, signature.as_ref(), NO_IMAGES),
+            Self::ToolCall(call) => (&call.arguments, None, NO_IMAGES),
+            Self::ToolResult(result) => (&result.content, None, &*result.images),
+        };
+        let images = images.iter().map(|image| &image.data);
+        [first].into_iter().chain(second).chain(images)
+    }
+
+    /// Its texts and pictures, in order, to be changed.
+    pub fn payloads_mut(&mut self) -> impl Iterator<Item = &mut Payload> {
+        let (first, second, images) = match self {
+            Self::Text { text } => (text, None, [].as_mut_slice()),
+            Self::Image(image) => (&mut image.data, None, [].as_mut_slice()),
+            Self::Reasoning { text, signature } => (text, signature.as_mut(), [].as_mut_slice()),
+            Self::ToolCall(call) => (&mut call.arguments, None, [].as_mut_slice()),
+            Self::ToolResult(result) => (&mut result.content, None, &mut *result.images),
+        };
+        let images = images.iter_mut().map(|image| &mut image.data);
+        [first].into_iter().chain(second).chain(images)
+    }
+
     /// Length of its text.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Text { text } => text.len(),
+            Self::Image(_) => Image::BYTES_OF_TEXT,
             Self::Reasoning { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, Payload::len)
             }
             Self::ToolCall(call) => call.name.len() as u64 + call.arguments.len(),
-            Self::ToolResult(result) => result.content.len(),
+            Self::ToolResult(result) => {
+                result.content.len() + result.images.len() as u64 * Image::BYTES_OF_TEXT
+            }
         }
     }
+
+    /// What there is to look at.
+    pub(crate) fn images(&self) -> &[Image] {
+        match self {
+            Self::Image(image) => std::slice::from_ref(image),
+            Self::ToolResult(result) => &result.images,
+            Self::Text { .. } | Self::Reasoning { .. } | Self::ToolCall(_) => &[],
+        }
+    }
+}
+
+/// An image, small enough to be sent with a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// What it is: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes, in base64.
+    pub data: Payload,
+}
+
+impl Image {
+    /// So much text weighs as much as an image. Providers count how large it
+    /// looks, not its bytes, and scale it down to about five thousand tokens.
+    pub const BYTES_OF_TEXT: u64 = 20_000;
 }
 
 /// A tool call as the model wrote it.
@@ -95,6 +152,9 @@ pub struct ToolResult {
     /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
+    /// What to show the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// Everything a model is asked with. Payloads have their text at hand.
@@ -128,19 +188,30 @@ impl Request {
             .map_or(&self.model, |(_, name)| name)
     }
 
+    /// Whether there is anything to look at.
+    pub fn has_images(&self) -> bool {
+        let mut parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.any(|part| !part.images().is_empty())
+    }
+
     /// Length of everything the model is asked with, in bytes of text.
     pub fn bytes(&self) -> u64 {
+        let tools = self.tools.iter().map(ToolDefinition::bytes);
+        self.bytes_without_tools() + tools.sum::<u64>()
+    }
+
+    /// The same without its tools, which seldom change.
+    pub(crate) fn bytes_without_tools(&self) -> u64 {
         let messages = self
             .messages
             .iter()
             .flat_map(|message| &message.parts)
             .map(Part::bytes);
-        let tools = self.tools.iter().map(ToolDefinition::bytes);
         let schema = self
             .output_schema
             .as_ref()
             .map_or(0, |schema| json_bytes(schema));
-        self.system.len() as u64 + messages.sum::<u64>() + tools.sum::<u64>() + schema
+        self.system.len() as u64 + messages.sum::<u64>() + schema
     }
 }
 
@@ -156,7 +227,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (self.name.len() + self.description.len()) as u64 + json_bytes(&self.schema)
     }
 }
@@ -186,6 +257,18 @@ pub struct Response {
 }
 
 impl Response {
+    /// The same with each text that is at hand kept in another way.
+    pub(crate) fn keeping(&self, keep: impl Fn(Arc<str>) -> Payload) -> Self {
+        let mut response = self.clone();
+        let parts = response.message.parts.iter_mut();
+        for payload in parts.flat_map(Part::payloads_mut) {
+            if let Some(text) = payload.text().cloned() {
+                *payload = keep(text);
+            }
+        }
+        response
+    }
+
     /// Everything said in words, joined.
     pub fn text(&self) -> String {
         let texts = self.message.parts.iter().filter_map(|part| match part {

@@ -119,9 +119,6 @@ impl<C: Call> Driver<C> {
         spec: S,
         fence: Option<Fence>,
     ) -> Result<(), DriveError> {
-        if self.ledger.stream(stream).await?.is_some() {
-            return Ok(());
-        }
         let now = self.clock.now();
         let new = NewStream {
             kind: kind.to_owned(),
@@ -132,7 +129,12 @@ impl<C: Call> Driver<C> {
             NewEvent::new("RunStarted", "driver", now, &RunStarted { spec }),
             Sync::Now,
         );
-        Ok(self.flush(&mut pen).await?)
+        match self.flush(&mut pen).await {
+            // Somebody opened it already: this process before it was killed, or
+            // another one. What it was opened with stands.
+            Err(LedgerError::Conflict { actual, .. }) if actual > 0 => Ok(()),
+            opened => Ok(opened?),
+        }
     }
 
     /// Brings a run forward until it ends, rests, or `cancel` is set.

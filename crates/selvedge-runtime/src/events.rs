@@ -5,6 +5,7 @@
 //! `ToolCallInDoubt`; of a brief one only the end is recorded.
 
 use selvedge_ledger::{Payload, Seq, StreamId, Time};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -48,11 +49,19 @@ pub struct Finished<O> {
 /// `…Interrupted`: a call was stopped without effect, and may be begun again.
 /// `…InDoubt`: a call was begun and may or may not have happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Unfinished {
+pub struct Unfinished<O = IgnoredAny> {
     /// Which effect.
     pub effect: EffectId,
     /// Which attempt.
     pub attempt: u32,
+    /// What it left behind: the beginning of an answer, and what that cost.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub left: Option<O>,
+}
+
+/// A default that asks nothing of `O`.
+fn nothing<O>() -> Option<O> {
+    None
 }
 
 /// `QuestionAsked`.

@@ -7,6 +7,7 @@
 //! - `driver`, `run`: performs effects, records them before and after
 //! - `letters`: taking what somebody outside said
 //! - `resting`: children that wait for somebody
+//! - `pausing`: why a run stands still, and what ends that
 //! - `ending`: how a run stops
 //! - `settle`: what to do with calls that a crash left open
 //! - `book`: the driver's own fold: what is open, asked, paused
@@ -29,6 +30,7 @@ mod ending;
 mod events;
 mod letters;
 mod machine;
+mod pausing;
 mod perform;
 mod resting;
 mod run;
@@ -48,6 +50,6 @@ pub use machine::{
     Act, Approval, Call, ChildSpec, Due, Effect, EffectId, Ending, Machine, Nature, Question,
     Status,
 };
-pub use perform::{Hold, NoWatcher, Performed, Performer, Probe, Scene, Watcher};
+pub use perform::{Hold, NoWatcher, Notice, Performed, Performer, Probe, Scene, Watcher};
 pub use session::{Seat, SeatError, SessionState, session_state};
 pub use signal::Signal;

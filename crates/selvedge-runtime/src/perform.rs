@@ -46,10 +46,11 @@ pub struct Scene {
 pub enum Performed<O> {
     /// The call ended, well or badly; the machine decides what follows.
     Finished(O),
-    /// It was stopped before it had an effect; it may be begun again.
-    Interrupted,
+    /// It was stopped before it had an effect; it may be begun again. What it
+    /// left behind, if anything, is put on record and is no outcome.
+    Interrupted(Option<O>),
     /// It cannot be done for now; it may be begun again later.
-    Held(Hold),
+    Held(Hold, Option<O>),
 }
 
 /// Why a call cannot be done for now.
@@ -81,7 +82,27 @@ pub trait Watcher: Send + Sync {
     /// A piece of a tool's output.
     fn tool_output(&self, _stream: &StreamId, _effect: &EffectId, _text: &str) {}
     /// Something a waiting person should know: a retry, a delay.
-    fn notice(&self, _stream: &StreamId, _effect: &EffectId, _text: &str) {}
+    fn notice(&self, _stream: &StreamId, _effect: &EffectId, _notice: &Notice) {}
+}
+
+/// Something a waiting person should know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notice {
+    /// What happened, in a sentence; empty if it is not worth one.
+    pub text: String,
+    /// When it goes on, for a countdown.
+    pub until: Option<Time>,
+    /// Whether the words of the answer so far do not count any more.
+    pub abandons: bool,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
 }
 
 /// Sees nothing.

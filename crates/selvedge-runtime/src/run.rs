@@ -15,13 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
 use crate::clock::Clock;
-use crate::driver::{DriveError, Driver, Patience, Rest};
+use crate::driver::{DriveError, Driver, Rest};
 use crate::events::{
-    ChildFinished, ChildStarted, Finished, QuestionAsked, RunPaused, RunResumed, Started, Timer,
-    Unfinished,
+    ChildFinished, ChildStarted, Finished, QuestionAsked, RunResumed, Started, Timer, Unfinished,
 };
 use crate::machine::{Act, Call, ChildSpec, Due, Effect, EffectId, Machine, Nature};
-use crate::perform::{Hold, Performed, Scene};
+use crate::perform::{Performed, Scene};
 use crate::resting::{Place, Resting};
 
 /// A snapshot is worth its bytes after this many events.
@@ -45,7 +44,7 @@ pub(crate) struct Run<'d, C: Call> {
     pub(crate) flight: FuturesUnordered<BoxFuture<'d, Landed<C>>>,
     /// Effects that are under way; their children may rest.
     pub(crate) begun: BTreeSet<EffectId>,
-    resting: Arc<Resting>,
+    pub(crate) resting: Arc<Resting>,
     /// Where a child says that it rests; `None` for a session.
     place: Option<Place>,
     snapshot_at: Seq,
@@ -181,6 +180,11 @@ impl<'d, C: Call> Run<'d, C> {
                 Due::Idle => Vec::new(),
                 Due::Effects(effects) => self.begin(effects).await?,
             };
+            // What only looked and is answered already shares the commit with what
+            // it was asked for, and with what follows from it.
+            if ready.is_empty() && self.land_what_ended()? {
+                continue;
+            }
             self.flush().await?;
             self.flight.extend(ready);
             let Some(rest) = self.rest() else {
@@ -208,15 +212,21 @@ impl<'d, C: Call> Run<'d, C> {
             self.unread = true;
             return Ok(true);
         }
-        if let Some(Some(landed)) = self.flight.next().now_or_never() {
+        Ok(self.land_what_ended()? || !self.is_quiet())
+    }
+
+    /// Records everything that has ended by now; false if nothing has.
+    fn land_what_ended(&mut self) -> Result<bool, DriveError> {
+        let mut any = false;
+        while let Some(Some(landed)) = self.flight.next().now_or_never() {
             self.land(landed)?;
-            return Ok(true);
+            any = true;
         }
-        Ok(!self.is_quiet())
+        Ok(any)
     }
 
     /// Whether nothing is under way but children that rest.
-    fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.flight.len() == self.resting.len()
     }
 
@@ -241,62 +251,13 @@ impl<'d, C: Call> Run<'d, C> {
         if let Some(landed) = landed {
             self.land(landed)?;
             // What else has ended shares the commit.
-            while let Some(Some(landed)) = self.flight.next().now_or_never() {
-                self.land(landed)?;
-            }
+            self.land_what_ended()?;
         }
         Ok(())
     }
 
-    /// Ends when every pause has, if they all end by themselves.
-    ///
-    /// Waits no longer than each pause was meant to last, so that a wall clock
-    /// that was set back does not hold a run for days.
-    fn pauses_end(&self) -> impl Future<Output = ()> + use<C> {
-        let now = self.driver.clock.now();
-        let left = self.book.pauses.values().map(|pause| {
-            let until = pause.until?;
-            Some(
-                until
-                    .millis_since(now)
-                    .min(until.millis_since(pause.since))
-                    .max(0),
-            )
-        });
-        let left = left
-            .collect::<Option<Vec<i64>>>()
-            .and_then(|all| all.into_iter().max());
-        let clock = self.driver.clock.clone();
-        async move {
-            match left {
-                Some(millis) => {
-                    clock
-                        .sleep(Duration::from_millis(millis.unsigned_abs()))
-                        .await
-                }
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    /// Why nothing will happen by itself, if that is so.
-    fn rest(&self) -> Option<Rest> {
-        if self.driver.patience == Patience::Wait || !self.is_quiet() {
-            return None;
-        }
-        if self.book.pauses.values().any(|p| p.until.is_none()) {
-            return Some(Rest::Paused(self.book.pauses.clone()));
-        }
-        if !self.book.pauses.is_empty() {
-            return None;
-        }
-        if !self.book.questions.is_empty() {
-            return Some(Rest::Waiting);
-        }
-        Some(self.resting.first().unwrap_or(Rest::Idle))
-    }
-
-    /// Writes down that effects begin; they do after the next flush.
+    /// Writes down that effects begin. Those that only look do so at once; the
+    /// others, which are returned, after the next flush.
     async fn begin(
         &mut self,
         effects: Vec<Effect<C>>,
@@ -308,10 +269,14 @@ impl<'d, C: Call> Run<'d, C> {
                 continue;
             }
             match act {
-                Act::Call(call) => match self.begin_call(&id, call).await? {
-                    Some(future) => ready.push(future),
-                    None => continue,
-                },
+                Act::Call(call) => {
+                    let nature = call.nature();
+                    match self.begin_call(&id, call).await? {
+                        Some(future) if nature == Nature::Reads => self.flight.push(future),
+                        Some(future) => ready.push(future),
+                        None => continue,
+                    }
+                }
                 Act::Ask(question) => {
                     self.record(
                         "QuestionAsked",
@@ -437,24 +402,6 @@ impl<'d, C: Call> Run<'d, C> {
         }
     }
 
-    fn hold(&mut self, hold: Hold) -> Result<(), DriveError> {
-        let Hold {
-            reason,
-            detail,
-            until,
-        } = hold;
-        self.record(
-            "RunPaused",
-            &RunPaused {
-                reason,
-                detail,
-                until,
-                letter: None,
-            },
-            Sync::Now,
-        )
-    }
-
     /// Writes down what came of something that was under way.
     pub(crate) fn land(&mut self, landed: Landed<C>) -> Result<(), DriveError> {
         match landed {
@@ -480,21 +427,9 @@ impl<'d, C: Call> Run<'d, C> {
                         };
                         self.record(format!("{}Finished", call.noun()), &finished, sync)
                     }
-                    Performed::Interrupted => {
-                        let interrupted = Unfinished { effect, attempt };
-                        self.record(
-                            format!("{}Interrupted", call.noun()),
-                            &interrupted,
-                            Sync::Now,
-                        )
-                    }
-                    Performed::Held(hold) => {
-                        let interrupted = Unfinished { effect, attempt };
-                        self.record(
-                            format!("{}Interrupted", call.noun()),
-                            &interrupted,
-                            Sync::Now,
-                        )?;
+                    Performed::Interrupted(left) => self.interrupted(&call, effect, attempt, left),
+                    Performed::Held(hold, left) => {
+                        self.interrupted(&call, effect, attempt, left)?;
                         self.hold(hold)
                     }
                 }
@@ -525,6 +460,22 @@ impl<'d, C: Call> Run<'d, C> {
                 Ok(())
             }
         }
+    }
+
+    fn interrupted(
+        &mut self,
+        call: &C,
+        effect: EffectId,
+        attempt: u32,
+        left: Option<C::Outcome>,
+    ) -> Result<(), DriveError> {
+        let unfinished = Unfinished {
+            effect,
+            attempt,
+            left,
+        };
+        let kind = format!("{}Interrupted", call.noun());
+        self.record(kind, &unfinished, Sync::Now)
     }
 
     /// Folds an event in and keeps it for the next flush.

@@ -35,11 +35,19 @@ impl<C: Call> Run<'_, C> {
                     self.record(format!("{noun}Finished"), &finished, Sync::Now)?;
                 }
                 Probe::DidNotHappen => {
-                    let unfinished = Unfinished { effect, attempt };
+                    let unfinished = Unfinished {
+                        effect,
+                        attempt,
+                        left: None::<C::Outcome>,
+                    };
                     self.record(format!("{noun}Interrupted"), &unfinished, Sync::Now)?;
                 }
                 Probe::Unknown => {
-                    let unfinished = Unfinished { effect, attempt };
+                    let unfinished = Unfinished {
+                        effect,
+                        attempt,
+                        left: None::<C::Outcome>,
+                    };
                     self.record(format!("{noun}InDoubt"), &unfinished, Sync::Now)?;
                 }
             }

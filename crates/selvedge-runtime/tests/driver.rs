@@ -166,7 +166,7 @@ impl Performer<ToyCall> for Hands {
         self.running.lock().unwrap().remove(&call.name);
         match call.nature {
             Nature::Changes if is_stopped => Performed::Finished("stopped half way".into()),
-            _ if is_stopped => Performed::Interrupted,
+            _ if is_stopped => Performed::Interrupted(None),
             _ => Performed::Finished("ok".into()),
         }
     }

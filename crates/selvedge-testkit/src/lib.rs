@@ -20,5 +20,5 @@ pub use disk::{
     Counters, CrashKind, CrashPlan, DiskImage, DiskOptions, Fault, FaultEffect, FaultError,
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
-pub use server::{ModelServer, Recorded, Reply, ReplyFault, Wire};
+pub use server::{Case, ModelServer, Recorded, Reply, ReplyFault, STORM_KEY, Storm, Wire};
 pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

@@ -119,7 +119,7 @@ fn a_kill_at_any_write_of_a_long_run_loses_nothing_3() {
 }
 
 /// Every one of these must have been seen, or the simulation proves nothing.
-const SOMETIMES: [&str; 18] = [
+const SOMETIMES: [&str; 19] = [
     "budget exhausted",
     "cancelled",
     "child finished",
@@ -129,6 +129,7 @@ const SOMETIMES: [&str; 18] = [
     "killed",
     "ledger refused",
     "letter ignored",
+    "model broke off",
     "model rate limited",
     "model transient",
     "paused",

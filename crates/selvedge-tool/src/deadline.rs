@@ -16,12 +16,12 @@ const STOP_GRACE: Duration = Duration::from_secs(15);
 /// Runs a tool. When it is cancelled or out of time it is told so through a token of
 /// its own, and may still answer with what there is.
 pub(crate) async fn run(
+    name: &str,
     tool: &dyn Tool,
     context: &ToolContext,
     input: &Value,
     evidence: &Value,
 ) -> ToolOutput {
-    let name = tool.spec().name;
     if context.cancel.is_cancelled() {
         return ToolOutput {
             interrupted: true,

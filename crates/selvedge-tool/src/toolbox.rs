@@ -157,7 +157,7 @@ impl Toolbox {
     /// The act, within its deadline, its answer cut to size.
     pub async fn run(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
         let tool = &call.entry.tool;
-        let output = deadline::run(tool.as_ref(), ctx, &call.input, evidence).await;
+        let output = deadline::run(call.name(), tool.as_ref(), ctx, &call.input, evidence).await;
         cut(output, tool.text_chars_max())
     }
 

@@ -250,6 +250,7 @@ impl Agent {
         let finished: Finished<ModelOutcome> = event.decode()?;
         let (outcome, detail) = match finished.outcome {
             ModelOutcome::Failed { error, .. } => (Outcome::Error, error),
+            ModelOutcome::BrokenOff(broken) => (Outcome::Error, broken.why),
             ModelOutcome::Answered { response, cost, .. } => {
                 let turn = finished.effect.as_str().trim_start_matches('m');
                 let calls = response.message.parts.iter().filter_map(|part| match part {

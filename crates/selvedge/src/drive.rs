@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_agent::{AGENT, RunSpec};
+use selvedge_agent::{AGENT, RunSpec, salvage_note};
 use selvedge_ledger::{LedgerError, StreamId, Tail, Topic};
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
 use selvedge_tool::Toolbox;
@@ -284,6 +284,9 @@ impl Report<'_> {
             Status::Done => {
                 if !self.options.json && !self.is_seen(&text) {
                     print_result(ending, &text);
+                }
+                if let Some(note) = ending.data.as_ref().and(salvage_note(&text)) {
+                    out::warn(&escape(note));
                 }
                 self.stats("done");
                 return Ok(Exit::Done);

@@ -13,10 +13,12 @@ pub const HOME: &str = "SELVEDGE_HOME";
 pub const LOG: &str = "SELVEDGE_LOG";
 /// The script that takes the place of a model, as `--script` does.
 pub const SCRIPT: &str = "SELVEDGE_SCRIPT";
+/// The cassette that everything models answer is added to, as `--record` does.
+pub const RECORD: &str = "SELVEDGE_RECORD";
 /// The passphrase of the stored keys. At a terminal it is asked for instead.
 pub const PASSPHRASE: &str = "SELVEDGE_PASSPHRASE";
 /// All of the above: those that belong to no configuration key.
-pub const OWN: [&str; 4] = [HOME, LOG, SCRIPT, PASSPHRASE];
+pub const OWN: [&str; 5] = [HOME, LOG, SCRIPT, RECORD, PASSPHRASE];
 /// What the variable of a configuration key begins with: `SELVEDGE_BUDGET_USD`.
 pub const CONFIG_PREFIX: &str = "SELVEDGE_";
 

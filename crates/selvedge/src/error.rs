@@ -214,6 +214,9 @@ impl From<SetupError> for Error {
                 Self::usage(error.to_string()).hint("correct the prompt in the agent's file")
             }
             SetupError::Model { .. } => Self::new(Exit::NoProvider, error.to_string()),
+            SetupError::RequestTooLong { .. } => Self::usage("the request is too long")
+                .cause(error.to_string())
+                .hint("put the long text into a file of the workspace, and name it in the request"),
             SetupError::Schema { why } => Self::usage("the output schema is not a JSON Schema")
                 .cause(why)
                 .hint("correct the file that `--output-schema` names"),

@@ -67,10 +67,11 @@ impl Keys {
 
     /// The key of a provider, and where a person looks after it.
     pub fn of(&self, provider: &str, facts: &ProviderFacts) -> Option<(SecretString, String)> {
-        if let Some(variable) = &facts.key_variable
-            && let Some(key) = env::word(variable)
-        {
-            return Some((key.into(), variable.clone()));
+        let mut variables = facts.key_variables();
+        let set =
+            variables.find_map(|variable| Some((env::word(variable)?.into(), variable.to_owned())));
+        if set.is_some() {
+            return set;
         }
         if !self.stored.iter().any(|stored| stored == provider) {
             return None;

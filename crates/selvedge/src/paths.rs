@@ -74,6 +74,11 @@ impl Paths {
         self.data.join("signing.key")
     }
 
+    /// Answers that are given again to the very same request.
+    pub fn cache(&self) -> PathBuf {
+        self.data.join("cache")
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

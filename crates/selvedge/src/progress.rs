@@ -5,13 +5,14 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use selvedge_ledger::StreamId;
-use selvedge_runtime::{EffectId, Watcher};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use selvedge_ledger::{StreamId, Time};
+use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
 
+use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
-use crate::story::{Beat, Story, Tool, What};
+use crate::story::{Beat, Instead, Story, Tool, What};
 use crate::text::{count, duration, escape, indented, last_words, one_line};
 
 /// Shows a run to the person who waits for it.
@@ -33,6 +34,7 @@ struct State {
     /// come ahead of the ledger, so this ends with the answer, not with the
     /// beginning of the next.
     heard: BTreeMap<StreamId, String>,
+    countdown: Countdown,
     cost: String,
 }
 
@@ -47,6 +49,8 @@ struct Doing {
 const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
+// A longer pause is not waited for.
+const HOUR_MILLIS: u64 = 60 * 60 * 1000;
 
 impl Progress {
     /// Live if `is_live`, plain lines otherwise. Questions are told unless they
@@ -61,6 +65,7 @@ impl Progress {
             since: Instant::now(),
             doing: Vec::new(),
             heard: BTreeMap::new(),
+            countdown: Countdown::default(),
             cost: String::new(),
         }))
     }
@@ -111,22 +116,20 @@ impl Progress {
 /// Tokens and dollars, with an unknown price called unknown.
 pub fn spent(total: &selvedge_agent::Row) -> String {
     let tokens = format!("{} tokens", count(total.usage.total()));
-    match (total.calls, total.unpriced) {
-        (0, _) => String::new(),
-        (_, 0) => format!("{tokens} · {}", total.cost),
-        (calls, unpriced) if calls == unpriced => format!("{tokens} · price unknown"),
+    match total.unpriced {
+        _ if total.calls + total.broken == 0 => String::new(),
+        0 => format!("{tokens} · {}", total.cost),
+        _ if total.is_unpriced() => format!("{tokens} · price unknown"),
         _ => format!("{tokens} · {} and more (price partly unknown)", total.cost),
     }
 }
 
 /// The cost alone, for where there is little room; tokens where it is unknown.
 fn cost(total: &selvedge_agent::Row) -> String {
-    match (total.calls, total.unpriced) {
-        (0, _) => String::new(),
-        (_, 0) => format!(" · {}", total.cost),
-        (calls, unpriced) if calls == unpriced => {
-            format!(" · {} tokens", count(total.usage.total()))
-        }
+    match total.unpriced {
+        _ if total.calls + total.broken == 0 => String::new(),
+        0 => format!(" · {}", total.cost),
+        _ if total.is_unpriced() => format!(" · {} tokens", count(total.usage.total())),
         _ => format!(" · over {}", total.cost),
     }
 }
@@ -135,16 +138,24 @@ impl Watcher for Progress {
     fn model_text(&self, stream: &StreamId, _: &EffectId, text: &str) {
         let mut state = self.state();
         if state.is_live {
+            state.countdown.set(stream, None);
             state.words(stream, text);
             state.refresh();
         }
     }
 
-    fn notice(&self, stream: &StreamId, _: &EffectId, text: &str) {
+    fn notice(&self, stream: &StreamId, _: &EffectId, notice: &Notice) {
         let mut state = self.state();
-        state.end_words(stream);
-        let text = format!("  {}", one_line(text, 200));
-        state.line(&text);
+        if state.end_words(stream) && notice.abandons {
+            let mark = state.yellow("✂ the answer broke off here, and does not count");
+            state.line(&format!("  {mark}"));
+        }
+        state.countdown.set(stream, notice.until);
+        if !notice.text.is_empty() {
+            let text = format!("  {}", one_line(&notice.text, 200));
+            state.line(&text);
+        }
+        state.refresh();
     }
 }
 
@@ -160,8 +171,13 @@ impl State {
                 });
             }
             What::Asking => self.begin(beat, format!("{agent} is thinking")),
-            What::Said { text } => {
+            What::BrokeOff { .. } | What::Unheard => self.end(beat),
+            What::Said { text, instead } => {
                 self.end(beat);
+                if let Some(Instead { model, because }) = instead {
+                    let because = one_line(because, FAILURE_CHARS);
+                    self.line(&format!("  answered by {model}, because {because}"));
+                }
                 let is_heard = self.end_words(&beat.stream);
                 if !is_heard && !text.trim().is_empty() {
                     self.line(&indented(&escape(text.trim()), "  "));
@@ -225,7 +241,8 @@ impl State {
                 detail,
                 until,
             } if reason != "interrupted" => {
-                let wait = until.map_or("", |_| "; it goes on by itself");
+                self.countdown.set(&beat.stream, *until);
+                let wait = until.map_or(String::new(), goes_on);
                 let reason = self.yellow(&format!("paused ({reason}):"));
                 self.line(&format!("  {reason} {}{wait}", escape(detail)));
             }
@@ -234,7 +251,8 @@ impl State {
                 self.line(&format!("  cancelled by {by}: {}", escape(reason)));
             }
             What::Ended { .. } => self.end(beat),
-            What::Paused { .. } | What::Resumed { .. } | What::Ignored { .. } => {}
+            What::Resumed { .. } => self.countdown.set(&beat.stream, None),
+            What::Paused { .. } | What::Ignored { .. } => {}
         }
     }
 
@@ -322,7 +340,9 @@ impl State {
         if !self.is_live {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| bar(self.since.elapsed()));
+        let bar = self
+            .bar
+            .get_or_insert_with(|| bar(self.since.elapsed(), &self.countdown));
         let doing = match self.doing.last() {
             None => "…".to_owned(),
             Some(doing) => match self.heard.get(&doing.stream).map(|words| words.trim()) {
@@ -368,11 +388,29 @@ fn show_tool(tool: &Tool) -> String {
         .to_owned()
 }
 
-fn bar(elapsed: Duration) -> ProgressBar {
+/// That a pause ends, and when.
+fn goes_on(until: Time) -> String {
+    let millis = until.millis_since(SystemClock.now()).max(0).unsigned_abs();
+    match millis {
+        0..1000 => "; it goes on by itself".to_owned(),
+        1000..=HOUR_MILLIS => format!("; it goes on by itself in {}", duration(millis)),
+        _ => format!("; it can go on in {}", duration(millis)),
+    }
+}
+
+fn bar(elapsed: Duration, countdown: &Countdown) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let bar = bar.with_elapsed(elapsed);
-    let style = ProgressStyle::with_template("{spinner} {elapsed}{wide_msg}");
-    bar.set_style(style.expect("the template is well-formed"));
+    let countdown = countdown.clone();
+    let style = ProgressStyle::with_template("{spinner} {elapsed}{countdown}{wide_msg}")
+        .expect("the template is well-formed")
+        .with_key(
+            "countdown",
+            move |_: &ProgressState, line: &mut dyn std::fmt::Write| {
+                let _ = line.write_str(&countdown.show(SystemClock.now()));
+            },
+        );
+    bar.set_style(style);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }

@@ -44,7 +44,20 @@ pub enum What {
     Said {
         /// The words.
         text: String,
+        /// If another model answered than was asked: which, and why.
+        instead: Option<Instead>,
     },
+    /// An answer broke off; what was said does not count.
+    BrokeOff {
+        /// What was said until then.
+        text: Arc<str>,
+        /// Who said it.
+        model: String,
+        /// Why it broke off.
+        why: String,
+    },
+    /// A model call ended without a word, and may be made again.
+    Unheard,
     /// No answer, for good.
     Unanswered {
         /// Why.
@@ -140,6 +153,15 @@ pub enum What {
     },
 }
 
+/// Which model answered, and why not the one that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instead {
+    /// Who answered.
+    pub model: String,
+    /// Why not the other.
+    pub because: String,
+}
+
 /// A tool and what it is used on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
@@ -207,7 +229,10 @@ impl Story {
                 let finished: Finished<ModelOutcome> = event.decode()?;
                 match finished.outcome {
                     ModelOutcome::Failed { error, .. } => What::Unanswered { error },
-                    ModelOutcome::Answered { response, .. } => {
+                    ModelOutcome::BrokenOff(broken) => What::Unanswered { error: broken.why },
+                    ModelOutcome::Answered {
+                        response, because, ..
+                    } => {
                         let mut text = String::new();
                         let turn = finished.effect.as_str().trim_start_matches('m').to_owned();
                         let mut calls = 0;
@@ -229,8 +254,21 @@ impl Story {
                         if event.stream == event.stream.session() {
                             self.last_words.clone_from(&text);
                         }
-                        What::Said { text }
+                        let model = response.model;
+                        let instead = because.map(|because| Instead { model, because });
+                        What::Said { text, instead }
                     }
+                }
+            }
+            "ModelCallInterrupted" => {
+                let ended: Unfinished<ModelOutcome> = event.decode()?;
+                let Some(ModelOutcome::BrokenOff(broken)) = ended.left else {
+                    return Ok(Some(What::Unheard));
+                };
+                What::BrokeOff {
+                    text: ledger.text(&broken.text).await?,
+                    model: broken.model,
+                    why: broken.why,
                 }
             }
             "ToolCallStarted" => {

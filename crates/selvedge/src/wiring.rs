@@ -4,19 +4,26 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer};
+use jiff::tz::TimeZone;
+use secrecy::SecretString;
+use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
-use selvedge_model::{Catalogue, Gate, HttpOptions, Providers, ResolveError, ScriptedModel};
+use selvedge_model::{
+    Cassette, Catalogue, Ceilings, Gate, HttpOptions, Providers, Recorder, ResolveError,
+    ResponseCache,
+};
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
 use selvedge_tool::{Grants, Toolbox};
 
-use crate::config::Config;
+use crate::config::{Config, Settings};
 use crate::env;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, Opening};
+use crate::out;
 use crate::paths::Paths;
+use crate::script::{Names, Script};
 
 /// The ledger, and what goes with it.
 #[derive(Clone)]
@@ -62,55 +69,14 @@ impl Store {
         })
     }
 
-    /// The script kept for a session, if its model is scripted.
-    pub fn kept_script(&self, session: &StreamId) -> Result<Option<Script>> {
+    /// The script or cassette kept for a session whose `model` it stands for.
+    pub fn kept_script(&self, session: &StreamId, model: &str) -> Result<Option<Script>> {
         let path = self.paths.script(session);
         match path.exists() {
+            true if model.starts_with("replay/") => Script::replay(&path).map(Some),
             true => Script::load(&path).map(Some),
             false => Ok(None),
         }
-    }
-}
-
-/// A file of answers that takes the place of a model.
-pub struct Script {
-    name: String,
-    text: String,
-    model: ScriptedModel,
-}
-
-impl Script {
-    /// Reads a script.
-    pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::usage(format!("the script `{}` cannot be read", path.display()))
-                .cause(error)
-                .hint("name a file of turns; `selvedge demo` shows one at work")
-        })?;
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        Self::parse(&path.display().to_string(), &stem, text)
-    }
-
-    /// Reads a script from its text. `stem` names its model if the text does not.
-    pub fn parse(file: &str, stem: &str, text: String) -> Result<Self> {
-        let model = ScriptedModel::parse(file, &text)?;
-        let label = model.label().unwrap_or(stem);
-        let name = match label.starts_with("scripted/") {
-            true => label.to_owned(),
-            false => format!("scripted/{label}"),
-        };
-        Ok(Self { name, text, model })
-    }
-
-    /// Its text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The same script, taking longer for each answer.
-    pub fn slower(mut self, by: std::time::Duration) -> Self {
-        self.model = self.model.with_latency(by);
-        self
     }
 }
 
@@ -120,8 +86,11 @@ pub struct Models {
     pub catalogue: Arc<Catalogue>,
     /// Who answers.
     pub providers: Providers,
-    /// The model that stands for every name, when a script was given.
-    scripted: Option<String>,
+    /// The names a script answers to, when one was given.
+    scripted: Option<Names>,
+    /// Keys, to be kept out of what is recorded.
+    secrets: Vec<SecretString>,
+    settings: Settings,
 }
 
 impl Models {
@@ -141,24 +110,73 @@ impl Models {
     }
 
     fn with(config: &Config, script: Option<Script>, opening: Opening) -> Result<Self> {
-        let catalogue = Catalogue::with(config.catalogue())?;
+        let catalogue = Catalogue::with(&config.catalogue())?;
         let keys = Keys::find(config, opening)?;
+        let secrets = RefCell::new(Vec::new());
         let mut providers = Providers::with_keys(
             &catalogue,
             &HttpOptions::default(),
             env::word,
-            |provider, facts| keys.of(provider, facts),
+            |provider, facts| {
+                let found = keys.of(provider, facts);
+                let mut secrets = secrets.borrow_mut();
+                secrets.extend(found.as_ref().map(|(key, _)| key.clone()));
+                found
+            },
         );
         let mut scripted = None;
         if let Some(script) = script {
-            scripted = Some(script.name);
-            providers = providers.with_script(script.model);
+            let (with_script, names) = script.take_place(providers);
+            (providers, scripted) = (with_script, Some(names));
         }
         Ok(Self {
             catalogue,
             providers,
             scripted,
+            secrets: secrets.into_inner(),
+            settings: config.settings(),
         })
+    }
+
+    /// The same with everything that is answered added to the cassette at `path`.
+    pub fn recorded(mut self, path: &Path) -> Result<(Self, Arc<Recorder>)> {
+        let secrets = std::mem::take(&mut self.secrets);
+        let recorder = Recorder::open(path, secrets).map_err(|error| {
+            Error::usage(format!("`{}` cannot be recorded to", path.display()))
+                .cause(error)
+                .hint("name a file that can be written")
+        })?;
+        self.providers = recorder.listen(self.providers);
+        Ok((self, recorder))
+    }
+
+    /// Adds the configured fallbacks to those that the agents of a run have.
+    pub fn add_fallbacks(&self, spec: &mut RunSpec) {
+        // A script is asked because nobody else is to be.
+        if self.scripted.is_some() {
+            return;
+        }
+        let provider = spec.model.split('/').next().unwrap_or_default();
+        let mut keys = vec![spec.model.as_str()];
+        for tier in self.catalogue.tiers_of(&spec.model) {
+            keys.push(tier.name());
+        }
+        keys.push(provider);
+        let names = keys
+            .iter()
+            .filter_map(|key| self.settings.fallback.get(*key));
+        let names: Vec<&String> = names.flatten().collect();
+        for name in names {
+            // Those whose provider is not available are passed over.
+            if let Ok(model) = self.resolve(name)
+                && model != spec.model
+                && !spec.fallbacks.contains(&model)
+            {
+                spec.fallbacks.push(model);
+            }
+        }
+        let team = spec.team.values_mut();
+        team.for_each(|agent| self.add_fallbacks(agent));
     }
 
     /// The full name of the model that `name` means.
@@ -176,16 +194,53 @@ impl Models {
         failed: &'a RefCell<Option<ResolveError>>,
     ) -> impl Fn(&str) -> std::result::Result<String, String> + 'a {
         move |own| {
-            let name = match (wanted, &self.scripted) {
-                (None, Some(scripted)) => return Ok(scripted.clone()),
-                (wanted, _) => wanted.unwrap_or(own),
+            let name = wanted.unwrap_or(own);
+            let resolved = match &self.scripted {
+                Some(Names::One(scripted)) if wanted.is_none() => return Ok(scripted.clone()),
+                Some(Names::Recorded(models)) => self.recorded_model(models, name),
+                _ => self.resolve(name),
             };
-            self.resolve(name).map_err(|error| {
+            resolved.map_err(|error| {
                 let why = error.to_string();
                 *failed.borrow_mut() = Some(error);
                 why
             })
         }
+    }
+
+    /// The recorded model that `name` means: the only one, or what the same name
+    /// meant when its provider was there.
+    fn recorded_model(
+        &self,
+        models: &[String],
+        name: &str,
+    ) -> std::result::Result<String, ResolveError> {
+        if let [only] = models {
+            return Ok(Cassette::name_of(only));
+        }
+        let provider = |model: &String| model.split('/').next().unwrap_or_default().to_owned();
+        let available = models.iter().map(provider).collect();
+        let resolved = self.catalogue.resolve(Some(name), &available)?;
+        Ok(Cassette::name_of(&resolved.name))
+    }
+
+    /// What all sessions may spend together, as it is configured.
+    fn ceilings(&self, store: &Store) -> Option<Ceilings> {
+        let soft = self.settings.soft_limits.iter();
+        let soft = soft.map(|(provider, limit)| limit.rule(provider));
+        let rules = self.settings.budget.rules().into_iter().chain(soft);
+        let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
+        Ceilings::new(ledger, clock, TimeZone::system(), rules.collect())
+    }
+
+    /// Answers that are given again, if that is wanted.
+    fn cache(&self, store: &Store) -> Option<ResponseCache> {
+        let wanted = self.settings.cache.filter(|wanted| *wanted);
+        let opened = wanted.map(|_| ResponseCache::open(&store.paths.cache()))?;
+        if let Err(error) = &opened {
+            out::warn(&format!("no answer is kept: {error}"));
+        }
+        opened.ok()
     }
 }
 
@@ -196,18 +251,23 @@ pub fn driver(
     toolbox: Arc<Toolbox>,
     watcher: Arc<dyn Watcher>,
 ) -> Driver<AgentCall> {
+    let ceilings = models.ceilings(store);
+    let cache = models.cache(store);
     let gate = Gate::new(
         models.providers,
         models.catalogue,
         store.clock.clone(),
         store.chance.clone(),
-    );
+    )
+    .with_slots(models.settings.slots.into())
+    .with_cache(cache);
     let performer = AgentPerformer::new(
         store.ledger.clone(),
         store.clock.clone(),
         Arc::new(gate),
         toolbox,
     )
+    .with_ceilings(ceilings)
     .with_grants(Grants::at(store.paths.approvals()));
     Driver {
         ledger: store.ledger.clone(),

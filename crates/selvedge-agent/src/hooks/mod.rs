@@ -24,7 +24,7 @@ pub use chain::Hooks;
 pub use command::CommandHook;
 pub use hooked::{Did, Done, Hooked, Instead};
 pub(crate) use keeping::{Keeper, Readied};
-pub(crate) use performing::{answered, failure};
+pub(crate) use performing::{answered, failure, withheld};
 pub use reaction::{Moment, Occasion, Reaction, Seen};
 pub(crate) use strikes::Strikes;
 pub use strikes::{Failure, Restore, RestoreOutcome};

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Message, Part, Request, Response, Role, Stop, Usage};
+use selvedge_model::{
+    Answered, Broken, ErrorTier, Message, Part, Request, Response, Role, Stop, Usage, Usd,
+};
 use selvedge_runtime::{Hold, Scene};
 use selvedge_tool::{ToolContext, ToolOutput, Workspace};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::hooked::{Hooked, Instead};
 use super::reaction::{Moment, Occasion, Seen};
-use super::{Setting, strikes::Failure};
-use crate::call::{ModelCall, ToolUse};
+use super::{Hooks, Setting, strikes::Failure};
+use crate::call::{ModelCall, Reserved, ToolUse};
 use crate::performer::AgentPerformer;
 use crate::spec::RunSpec;
 
@@ -75,7 +78,9 @@ impl AgentPerformer {
         }
         hooked
     }
+}
 
+impl Hooks {
     /// What hooks make of a question to a model.
     pub(crate) async fn pre_model(
         &self,
@@ -83,7 +88,7 @@ impl AgentPerformer {
         call: &ModelCall,
         request: &mut Request,
     ) -> Result<Hooked, Hold> {
-        if !self.hooks.has(Moment::PreModel, None) {
+        if !self.has(Moment::PreModel, None) {
             return Ok(Hooked::default());
         }
         let workspace = workspace(&call.spec)?;
@@ -97,7 +102,7 @@ impl AgentPerformer {
             workspace: &workspace,
             cancel: &scene.cancel,
         };
-        let hooked = self.hooks.call(setting, &mut occasion).await;
+        let hooked = self.call(setting, &mut occasion).await;
         if let Some(Instead::Stop(why)) = &hooked.instead {
             return Err(held(why));
         }
@@ -117,7 +122,7 @@ impl AgentPerformer {
         call: &ModelCall,
         response: &mut Response,
     ) -> Result<Hooked, Hold> {
-        if !self.hooks.has(Moment::PostModel, None) {
+        if !self.has(Moment::PostModel, None) {
             return Ok(Hooked::default());
         }
         let workspace = workspace(&call.spec)?;
@@ -132,7 +137,7 @@ impl AgentPerformer {
             workspace: &workspace,
             cancel: &scene.cancel,
         };
-        let hooked = self.hooks.call(setting, &mut occasion).await;
+        let hooked = self.call(setting, &mut occasion).await;
         if let Some(Instead::Stop(why)) = &hooked.instead {
             return Err(held(why));
         }
@@ -141,23 +146,49 @@ impl AgentPerformer {
             say_instead(&mut response.message.parts, new);
         }
         for note in &hooked.notes {
-            scene.watcher.notice(&scene.stream, &scene.effect, note);
+            let notice = note.clone().into();
+            scene.watcher.notice(&scene.stream, &scene.effect, &notice);
         }
         Ok(hooked)
     }
 }
 
-/// The answer of a hook, as if a model had given it.
-pub(crate) fn answered(text: &str) -> Response {
+/// The answer of a hook, as if a model had given it, if the evidence of a call says
+/// that there is one.
+pub(crate) fn answered(evidence: Value) -> Option<Answered> {
+    let hooked = Reserved::deserialize(evidence).ok()?.hooked?;
+    let Some(Instead::Answer(text)) = hooked.instead else {
+        return None;
+    };
     let text = Payload::new(text);
-    Response {
-        message: Message {
-            role: Role::Assistant,
-            parts: vec![Part::Text { text }],
+    Some(Answered {
+        response: Response {
+            message: Message {
+                role: Role::Assistant,
+                parts: vec![Part::Text { text }],
+            },
+            stop: Stop::End,
+            usage: Usage::default(),
+            model: "hook".into(),
         },
-        stop: Stop::End,
-        usage: Usage::default(),
-        model: "hook".into(),
+        cost: Some(Usd::ZERO),
+        attempts: 0,
+        first_token_ms: None,
+        total_ms: 0,
+        is_cached: false,
+        because: None,
+    })
+}
+
+/// What is on record of an answer that a hook withholds: what it cost.
+pub(crate) fn withheld(hold: &Hold, answered: Answered) -> Broken {
+    Broken {
+        model: answered.response.model,
+        text: Payload::new(""),
+        why: hold.detail.clone(),
+        tier: ErrorTier::UserFixable,
+        usage: answered.response.usage,
+        cost: answered.cost,
     }
 }
 

@@ -298,3 +298,66 @@ fn a_worker_hands_on_no_work() {
         "#]],
     );
 }
+
+#[test]
+fn an_answer_that_was_meant_for_something_else_allows_nothing() {
+    check(
+        asking(
+            "
+            - calls:
+                - run_command: {command: sh -c 'echo one'}
+            - calls:
+                - run_command: {command: sh -c 'echo two'}
+            - text: done
+            ",
+        )
+        // Of another call, of other bytes, and of nothing in particular.
+        .then(Beat::Forged(Some("t9.0?"), None))
+        .then(Beat::Forged(Some("t0.0?"), Some("0000")))
+        .then(Beat::Forged(None, None))
+        .then(Beat::Answer("yes"))
+        // The first approval again, for the second call.
+        .then(Beat::Forged(Some("t0.0?"), None))
+        .then(Beat::Answer("no")),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            JudgementFinished t0.0! ask (built_in: sh -c)
+            QuestionAsked t0.0? engineer wants to run: sh -c 'echo one'
+            LetterIgnored no such question is open
+            LetterIgnored it approves something else than what is asked
+            LetterIgnored an approval must name what it approves
+            QuestionAnswered t0.0? yes
+            ToolCallStarted t0.0 run_command attempt=1
+            ToolCallFinished t0.0 one
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            JudgementFinished t1.0! ask (built_in: sh -c)
+            QuestionAsked t1.0? engineer wants to run: sh -c 'echo two'
+            LetterIgnored no such question is open
+            QuestionAnswered t1.0? no
+            ModelCallStarted m2 attempt=1 messages=5
+            ModelCallFinished m2
+            RunFinished done done
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_is_asked_more_often_than_a_person_can_answer() {
+    let calls: Vec<String> = (0..24)
+        .map(|n| format!("- run_command: {{command: sh -c 'echo {n}'}}"))
+        .collect();
+    let turns = format!("- calls:\n    {}\n- text: done\n", calls.join("\n    "));
+    let story = (0..20).fold(asking(&turns), |story, _| story.then(Beat::Answer("no")));
+    let transcript = story.play();
+    let count = |words: &str| transcript.lines().filter(|l| l.contains(words)).count();
+    assert_eq!(count("QuestionAsked"), 20, "{transcript}");
+    assert_eq!(
+        count("deny (limit: 20 approvals in a minute)"),
+        4,
+        "{transcript}"
+    );
+    assert_eq!(count("ToolCallStarted"), 0);
+}

@@ -1,7 +1,8 @@
-//! The long texts used last.
+//! The long texts used last, all of them stored.
 //!
-//! A turn sends the results of the last few turns again. Keeping them saves
-//! reading and unpacking them each time.
+//! A turn sends the results of the last few turns again, and a thousand sessions
+//! begin with the same prompt. Keeping these saves reading and unpacking them each
+//! time, and packing and storing what is there already.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +23,14 @@ pub(super) struct BlobCache {
 impl BlobCache {
     pub(super) fn get(&self, id: BlobId) -> Option<Arc<str>> {
         self.contents.get(&id).cloned()
+    }
+
+    pub(super) fn has(&self, id: BlobId) -> bool {
+        self.contents.contains_key(&id)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
     }
 
     pub(super) fn put(&mut self, id: BlobId, content: Arc<str>) {

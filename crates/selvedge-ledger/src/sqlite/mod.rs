@@ -145,10 +145,28 @@ impl SqliteLedger {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn append(&self, append: Append) -> Result<(), LedgerError> {
-        self.0
+        let events = append.events.clone();
+        let blobs = || events.iter().flat_map(|sealed| &sealed.blobs);
+        let mut stored = Vec::new();
+        for blob in blobs() {
+            if self.cache().has(blob.id) {
+                stored.push(blob.id);
+            } else {
+                // Here, where it holds up nobody else.
+                blob.compressed();
+            }
+        }
+        let appended = self
+            .0
             .writer
-            .perform(|reply| Job::Append(append, reply))
-            .await
+            .perform(|reply| Job::Append(append, stored, reply))
+            .await;
+        match &appended {
+            Ok(()) => blobs().for_each(|b| self.cache().put(b.id, b.content.clone())),
+            // What a failed write left behind is unknown: nothing counts as stored.
+            Err(_) => self.cache().clear(),
+        }
+        appended
     }
 
     async fn read(&self, stream: &StreamId, after: Seq) -> Result<Vec<Event>, LedgerError> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::SqliteOptions;
@@ -183,6 +184,8 @@ fn set_up(
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "cache_size", -4096)?;
+    // Plans that depend on bound values are made anew for every value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if writer {
         // Stepped to its end: only then does a failed change of mode show itself.
         let modes: Vec<String> = connection

@@ -13,13 +13,15 @@ use super::snapshot::pack;
 use super::{Mode, SqliteOptions};
 use crate::event::{Hash, NewEvent, Sealed, Seq, Time};
 use crate::lease::{Holder, Lease, LeaseError};
+use crate::payload::BlobId;
 use crate::stream::{Append, LedgerError, Letter, NewStream, Receipt, Snapshot, StreamId, Sync};
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
 
 /// Something to write, and where to say how it went.
 pub(super) enum Job {
-    Append(Append, Reply<(), LedgerError>),
+    /// With the blobs of it that are known to be stored.
+    Append(Append, Vec<BlobId>, Reply<(), LedgerError>),
     Admit(StreamId, Letter, Reply<Receipt, LedgerError>),
     Claim(StreamId, Holder, Time, i64, Reply<Lease, LeaseError>),
     Renew(String, Time, i64, Reply<(), LedgerError>),
@@ -30,7 +32,7 @@ pub(super) enum Job {
 impl Job {
     fn sync(&self) -> Sync {
         match self {
-            Self::Append(append, _) => append.sync,
+            Self::Append(append, ..) => append.sync,
             // Acknowledged to somebody outside, or the fence of all that follows.
             Self::Admit(..) | Self::Claim(..) => Sync::Now,
             Self::Renew(..) | Self::Release(..) | Self::Snapshot(..) => Sync::Later,
@@ -203,7 +205,7 @@ impl Store {
 /// The answer to a job that was not reached.
 fn refuse(job: Job) -> Answer {
     match job {
-        Job::Append(_, reply)
+        Job::Append(.., reply)
         | Job::Renew(.., reply)
         | Job::Release(_, reply)
         | Job::Snapshot(.., reply) => fail(reply),
@@ -256,9 +258,9 @@ impl Batch<'_> {
     fn perform(&mut self, job: Job) -> Result<(), rusqlite::Error> {
         self.cached("savepoint job")?.execute([])?;
         match job {
-            Job::Append(append, reply) => {
+            Job::Append(append, stored, reply) => {
                 let stream = append.stream.clone();
-                let done = self.append(append);
+                let done = self.append(append, &stored);
                 self.settle(&stream, reply, done)?;
             }
             Job::Admit(to, letter, reply) => {
@@ -329,7 +331,11 @@ impl Batch<'_> {
             .optional()
     }
 
-    fn append(&mut self, append: Append) -> Result<Result<(), LedgerError>, rusqlite::Error> {
+    fn append(
+        &mut self,
+        append: Append,
+        stored: &[BlobId],
+    ) -> Result<Result<(), LedgerError>, rusqlite::Error> {
         if let Some(fence) = &append.fence {
             let epoch: Option<u64> = self
                 .cached("select epoch from leases where stream = ?1")?
@@ -363,7 +369,7 @@ impl Batch<'_> {
                 }));
             }
         };
-        self.insert(id, &append.events)?;
+        self.insert(id, &append.events, stored)?;
         self.touched.push(append.stream);
         Ok(Ok(()))
     }
@@ -383,19 +389,25 @@ impl Batch<'_> {
         ])
     }
 
-    fn insert(&self, stream: i64, events: &[Sealed]) -> Result<(), rusqlite::Error> {
+    /// Inserts events and their blobs, but for those that are `stored` already.
+    fn insert(
+        &self,
+        stream: i64,
+        events: &[Sealed],
+        stored: &[BlobId],
+    ) -> Result<(), rusqlite::Error> {
         let mut insert = self.cached(
             "insert into events (stream, seq, time, actor, kind, version, cause, data, hash)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?;
         let mut last = None;
         for Sealed { event, blobs } in events {
-            for blob in blobs {
+            for blob in blobs.iter().filter(|blob| !stored.contains(&blob.id)) {
                 self.cached("insert or ignore into blobs values (?1, ?2, ?3)")?
                     .execute(params![
                         blob.id.0,
                         blob.content.len() as u64,
-                        blob.compressed
+                        blob.compressed()
                     ])?;
             }
             insert.execute(params![
@@ -434,7 +446,7 @@ impl Batch<'_> {
                 let opened =
                     NewEvent::new("StreamOpened", "ledger", time, &new).seal(&inbox, 1, Hash::ZERO);
                 let hash = opened.event.hash;
-                self.insert(id, &[opened])?;
+                self.insert(id, &[opened], &[])?;
                 Head { id, seq: 1, hash }
             }
         };
@@ -453,7 +465,7 @@ impl Batch<'_> {
             .event
             .because(letter.id.as_str())
             .seal(&inbox, seq, head.hash);
-        self.insert(head.id, &[sealed])?;
+        self.insert(head.id, &[sealed], &[])?;
         self.cached("insert into letters values (?1, ?2, ?3)")?
             .execute(params![head.id, letter.id, seq])?;
         self.touched.push(inbox);

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -11,9 +11,12 @@ use super::notify::Subscribers;
 use super::store::{Job, Store};
 use crate::stream::LedgerError;
 
-/// At most this many jobs share a commit, so that none waits for a crowd.
-const BATCH_MAX: usize = 512;
-/// How often an idle writer looks for commits of other processes.
+/// At most this many jobs share a commit. Enough to spread a sync thin; few enough
+/// that those who asked go on with their work while the next batch is written.
+const BATCH_MAX: usize = 64;
+/// So many jobs can wait for the writer.
+const QUEUE_MAX: usize = 4096;
+/// How often a writer looks for commits of other processes, idle or not.
 const FOREIGN_COMMITS_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) enum Writer {
@@ -40,7 +43,7 @@ impl Drop for Thread {
 
 impl Writer {
     pub(super) fn spawn(store: Store, subscribers: Arc<Subscribers>) -> Self {
-        let (sender, jobs) = sync_channel(4 * BATCH_MAX);
+        let (sender, jobs) = sync_channel(QUEUE_MAX);
         let handle = std::thread::Builder::new()
             .name("ledger-writer".into())
             .spawn(move || write_loop(store, &jobs, &subscribers))
@@ -89,8 +92,10 @@ fn gone() -> LedgerError {
 
 fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers) {
     let wake = |stream: &_| subscribers.wake(stream);
+    let mut looked = Instant::now();
     loop {
-        let first = match jobs.recv_timeout(FOREIGN_COMMITS_EVERY) {
+        let wait = FOREIGN_COMMITS_EVERY.saturating_sub(looked.elapsed());
+        let first = match jobs.recv_timeout(wait) {
             Ok(job) => Some(job),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
@@ -105,6 +110,9 @@ fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers)
             }
             store.perform(batch, &wake);
         }
-        store.look_for_foreign_commits(&wake);
+        if looked.elapsed() >= FOREIGN_COMMITS_EVERY {
+            store.look_for_foreign_commits(&wake);
+            looked = Instant::now();
+        }
     }
 }

@@ -34,6 +34,13 @@ pub struct ProviderFacts {
     /// How it is talked to; Chat Completions if not given.
     #[serde(default)]
     pub protocol: Protocol,
+    /// How it is talked to when its address is not the catalogue's, if that differs.
+    pub protocol_elsewhere: Option<Protocol>,
+    /// Whether addresses and keys are written Azure's way.
+    #[serde(default)]
+    pub azure: bool,
+    /// The variable with the dated version of Azure's older door.
+    pub api_version_variable: Option<String>,
     /// Where it is.
     pub base_url: Option<String>,
     /// The variable that says it is elsewhere.
@@ -42,6 +49,8 @@ pub struct ProviderFacts {
     pub host_variable: Option<String>,
     /// The variable with its key.
     pub key_variable: Option<String>,
+    /// Another variable that may hold its key.
+    pub key_variable_too: Option<String>,
     /// Its model for each tier.
     #[serde(default)]
     pub tiers: BTreeMap<Tier, String>,
@@ -59,8 +68,12 @@ pub enum Protocol {
     /// Chat Completions, as OpenAI has it and many others after it.
     #[default]
     OpenaiChat,
+    /// OpenAI's Responses.
+    OpenaiResponses,
     /// Anthropic's Messages.
     Anthropic,
+    /// Google's Gemini.
+    Gemini,
     /// A file of turns; nothing is talked to.
     Scripted,
 }
@@ -77,6 +90,17 @@ pub enum Tier {
     High,
 }
 
+impl Tier {
+    /// "low", "medium", "high".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// What is known of a model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,8 +112,18 @@ pub struct ModelFacts {
     pub context_tokens: Option<u64>,
     /// How many tokens it can give.
     pub output_tokens_max: Option<u32>,
+    /// Whether it can see images; `None` if that is not known.
+    pub images: Option<bool>,
     /// What it costs; `None` if that is not known.
     pub price: Option<Price>,
+}
+
+impl ProviderFacts {
+    /// The variables that may hold its key, the first of them first.
+    pub fn key_variables(&self) -> impl Iterator<Item = &str> {
+        let both = [&self.key_variable, &self.key_variable_too];
+        both.into_iter().flatten().map(String::as_str)
+    }
 }
 
 /// A table laid over the catalogue does not fit it.
@@ -117,6 +151,7 @@ impl Catalogue {
         let mut merged: toml::Table =
             toml::from_str(BUILT_IN).expect("the embedded catalogue is well-formed");
         lay_over(&mut merged, table);
+        settle_protocols(&mut merged, table);
         merged
             .try_into()
             .map(Arc::new)
@@ -143,6 +178,15 @@ impl Catalogue {
         self.providers.get(provider)?.models.get(model)
     }
 
+    /// The tiers that `provider/model` stands for at its provider.
+    pub fn tiers_of(&self, model: &str) -> impl Iterator<Item = Tier> {
+        let (provider, name) = model.split_once('/').unwrap_or((model, ""));
+        let tiers = self.providers.get(provider).map(|facts| &facts.tiers);
+        let meant = tiers.into_iter().flatten();
+        let meant = meant.filter(move |(_, of)| *of == name);
+        meant.map(|(tier, _)| *tier)
+    }
+
     /// The price of `provider/model`, if it is known.
     pub fn price(&self, model: &str) -> Option<Price> {
         let (provider, _) = model.split_once('/')?;
@@ -160,6 +204,29 @@ fn lay_over(base: &mut toml::Table, over: &toml::Table) {
                 lay_over(base, over);
             }
             _ => drop(base.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// Lets a user's word on a provider hold: a protocol they name holds wherever
+/// the provider is, and an address they name is elsewhere.
+fn settle_protocols(merged: &mut toml::Table, over: &toml::Table) {
+    let Some(toml::Value::Table(over)) = over.get("providers") else {
+        return;
+    };
+    for (name, over) in over {
+        let facts = merged
+            .get_mut("providers")
+            .and_then(|all| all.get_mut(name));
+        let Some(facts) = facts.and_then(toml::Value::as_table_mut) else {
+            continue;
+        };
+        if over.get("protocol").is_some() && over.get("protocol_elsewhere").is_none() {
+            facts.remove("protocol_elsewhere");
+        } else if over.get("base_url").is_some()
+            && let Some(elsewhere) = facts.get("protocol_elsewhere").cloned()
+        {
+            facts.insert("protocol".to_owned(), elsewhere);
         }
     }
 }
@@ -228,6 +295,27 @@ mod tests {
             catalogue.facts("attic/tiny").unwrap().context_tokens,
             Some(32000)
         );
+    }
+
+    #[test]
+    fn the_protocol_follows_the_address_unless_the_user_names_one() {
+        let protocols = |table: toml::Table| {
+            let catalogue = Catalogue::with(&table).unwrap();
+            let facts = &catalogue.providers["openai"];
+            (facts.protocol, facts.protocol_elsewhere)
+        };
+        let (responses, chat) = (Protocol::OpenaiResponses, Protocol::OpenaiChat);
+        assert_eq!(protocols(toml::Table::new()), (responses, Some(chat)));
+        let moved = toml::toml! { [providers.openai]
+        base_url = "http://gpu:8000/v1" };
+        assert_eq!(protocols(moved).0, chat);
+        let named = toml::toml! { [providers.openai]
+        protocol = "openai_responses" };
+        assert_eq!(protocols(named), (responses, None));
+        let both = toml::toml! { [providers.openai]
+        protocol = "openai_responses"
+        base_url = "http://gpu:8000/v1" };
+        assert_eq!(protocols(both), (responses, None));
     }
 
     #[test]

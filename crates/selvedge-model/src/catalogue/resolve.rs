@@ -214,12 +214,12 @@ impl Catalogue {
 impl ProviderFacts {
     /// The variables of which one makes this provider available.
     fn variables(&self) -> Vec<String> {
-        let first = self.key_variable.as_ref().or(self.host_variable.as_ref());
-        first
-            .or(self.base_url_variable.as_ref())
-            .into_iter()
-            .cloned()
-            .collect()
+        let address = self.base_url_variable.as_ref();
+        // Without an address of its own a key alone leads nowhere.
+        let first = address.filter(|_| self.base_url.is_none());
+        let first = first.or(self.key_variable.as_ref());
+        let first = first.or(self.host_variable.as_ref()).or(address);
+        first.into_iter().cloned().collect()
     }
 
     /// The model with this name, alias or tier.
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn with_one_key_and_nothing_said_that_providers_medium_tier_is_meant() {
-        assert_eq!(resolve(None, &["openai"]).unwrap(), "openai/gpt-6-sol");
+        assert_eq!(resolve(None, &["openai"]).unwrap(), "openai/gpt-6.1-sol");
         assert_eq!(resolve(None, &["ollama"]).unwrap(), "ollama/qwen3:8b");
         assert_eq!(
             resolve(None, &["openai", "anthropic"]).unwrap(),
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "no model provider is available: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, \
-             `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set"
+             `GEMINI_API_KEY`, `AZURE_OPENAI_ENDPOINT`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set"
         );
         assert!(error.hint().contains("selvedge demo"));
         let error = resolve(Some("sonnet"), &["openai"]).unwrap_err();

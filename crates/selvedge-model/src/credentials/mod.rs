@@ -198,10 +198,10 @@ impl Credentials {
         facts: &ProviderFacts,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<FoundKey>, CredentialError> {
-        if let Some(variable) = &facts.key_variable {
+        for variable in facts.key_variables() {
             let key = environment(variable).map(SecretString::from);
             if let Some(key) = key.filter(|key| !key.expose_secret().trim().is_empty()) {
-                let source = KeySource::Environment(variable.clone());
+                let source = KeySource::Environment(variable.to_owned());
                 return Ok(Some(FoundKey { key, source }));
             }
         }

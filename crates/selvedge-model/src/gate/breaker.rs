@@ -73,7 +73,8 @@ enum State {
         until: Time,
     },
     HalfOpen {
-        probing: bool,
+        // Since when somebody probes.
+        probing: Option<Time>,
         successes: u32,
     },
 }
@@ -101,19 +102,23 @@ impl Breaker {
             && (now >= until || until.millis_since(now) > self.options.cooldown_millis)
         {
             self.state = State::HalfOpen {
-                probing: false,
+                probing: None,
                 successes: 0,
             };
         }
         match &mut self.state {
             State::Closed { .. } => Admission::Ask,
             State::Open { until } => Admission::Wait(*until),
-            State::HalfOpen { probing: true, .. } => {
-                // The probe's end is not known; look again soon.
+            // A probe that is never heard of again must not keep the door shut.
+            State::HalfOpen {
+                probing: Some(since),
+                ..
+            } if (0..self.options.cooldown_millis).contains(&now.millis_since(*since)) => {
+                // Its end is not known; look again soon.
                 Admission::Wait(now.plus_millis(self.options.cooldown_millis / 30))
             }
             State::HalfOpen { probing, .. } => {
-                *probing = true;
+                *probing = Some(now);
                 Admission::Probe
             }
         }
@@ -138,7 +143,7 @@ impl Breaker {
                 }
             },
             State::HalfOpen { probing, successes } => {
-                *probing = false;
+                *probing = None;
                 match health {
                     Health::Down => true,
                     Health::Unknown => false,
@@ -161,10 +166,12 @@ impl Breaker {
         opens
     }
 
-    #[cfg(test)]
-    /// Whether calls are refused at the moment.
-    pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Open { .. })
+    /// When the provider may be asked again, if calls are refused at the moment.
+    pub fn open_until(&self) -> Option<Time> {
+        match self.state {
+            State::Open { until } => Some(until),
+            _ => None,
+        }
     }
 }
 
@@ -204,7 +211,7 @@ mod tests {
                 Health::Down
             };
             opened += u32::from(breaker.record(health, at(0)));
-            assert_eq!(breaker.is_open(), n == 19, "call {n}");
+            assert_eq!(breaker.open_until().is_some(), n == 19, "call {n}");
         }
         assert_eq!(opened, 1);
     }
@@ -237,6 +244,14 @@ mod tests {
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         breaker.record(Health::Unknown, at(31));
         assert_eq!(breaker.admit(at(31)), Admission::Probe);
+    }
+
+    #[test]
+    fn a_probe_that_is_never_heard_of_again_makes_room_after_a_while() {
+        let mut breaker = tripped();
+        assert_eq!(breaker.admit(at(30)), Admission::Probe);
+        assert!(matches!(breaker.admit(at(59)), Admission::Wait(_)));
+        assert_eq!(breaker.admit(at(60)), Admission::Probe);
     }
 
     #[test]

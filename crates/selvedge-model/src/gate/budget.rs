@@ -84,6 +84,18 @@ impl Budget {
         present.calls = higher(present.calls, limits.calls);
     }
 
+    /// Sets limits, whatever they were.
+    pub fn limit(&self, limits: Limits) {
+        self.account().limits = limits;
+    }
+
+    /// Whether money or tokens are limited, here or above.
+    pub fn is_limited(&self) -> bool {
+        let Limits { usd, tokens, .. } = self.limits();
+        let above = || self.0.parent.as_ref().is_some_and(Self::is_limited);
+        usd.is_some() || tokens.is_some() || above()
+    }
+
     /// Its name, for people.
     pub fn name(&self) -> &str {
         &self.0.name

@@ -4,9 +4,14 @@
 //! knowledge is here, once. Reserving and asking are two steps because the
 //! caller puts the reservation on record before the call begins.
 
+mod ask;
+mod attempt;
 mod breaker;
 mod budget;
+mod course;
 mod estimate;
+mod frequency;
+mod heard;
 mod pacing;
 mod queue;
 mod retry;
@@ -17,25 +22,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_ledger::Time;
-use selvedge_runtime::{Chance, Clock};
+use selvedge_runtime::{Chance, Clock, Notice};
 use tokio_util::sync::CancellationToken;
 
+pub use ask::{Answered, Ask, Broken, Failed};
 pub use breaker::BreakerOptions;
 pub use budget::{Budget, Reservation};
+pub use course::Course;
 pub use estimate::input_tokens_estimate;
 pub use queue::{Slots, Urgency};
 pub use retry::Retry;
 pub use shortfall::{BudgetError, Unit};
 pub use spend::{Limits, Spend};
 
+use self::attempt::Attempt;
+use self::course::{Step, Stumble};
+use self::estimate::ToolSizes;
+use self::frequency::Frequency;
 use self::pacing::{Go, Pacing};
 use self::queue::Queue;
+use crate::cache::ResponseCache;
 use crate::catalogue::Catalogue;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
 use crate::provider::DeltaSink;
 use crate::providers::Providers;
-use crate::types::{Delta, Request, Response, Usage};
+use crate::types::{Delta, Request};
 
 /// The one door through which models are asked.
 pub struct Gate {
@@ -46,67 +58,9 @@ pub struct Gate {
     retry: Retry,
     queue: Queue,
     pacing: Pacing,
-}
-
-/// A request, and how it is to be treated.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// What is asked.
-    pub request: &'a Request,
-    /// How urgent it is.
-    pub urgency: Urgency,
-    /// Models to ask instead, in this order, when the request's own cannot.
-    pub fallbacks: &'a [String],
-}
-
-impl<'a> From<&'a Request> for Ask<'a> {
-    fn from(request: &'a Request) -> Self {
-        Self {
-            request,
-            urgency: Urgency::default(),
-            fallbacks: &[],
-        }
-    }
-}
-
-/// An answer and what it took to get it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
-    /// The answer.
-    pub response: Response,
-    /// What it cost, if the price is known.
-    pub cost: Option<Usd>,
-    /// Attempts made, this one included.
-    pub attempts: u32,
-    /// From the first attempt to the first words, if there were any.
-    pub first_token_ms: Option<u64>,
-    /// From the first attempt to the end, waits included.
-    pub total_ms: u64,
-    /// What attempts that broke off are likely to have cost besides.
-    pub wasted: Spend,
-}
-
-impl Answered {
-    /// What to settle a reservation with.
-    pub fn spend(&self) -> Spend {
-        Spend::call(&self.response.usage, self.cost) + self.wasted
-    }
-}
-
-/// No answer, and what was tried.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{error}")]
-pub struct Failed {
-    /// Why the last attempt failed.
-    #[source]
-    pub error: ModelError,
-    /// Attempts made.
-    pub attempts: u32,
-    /// From the first attempt to giving up.
-    pub total_ms: u64,
-    /// What attempts that broke off are likely to have cost: what to settle a
-    /// reservation with.
-    pub wasted: Spend,
+    tool_sizes: ToolSizes,
+    cache: Option<ResponseCache>,
+    resets: Frequency,
 }
 
 impl Gate {
@@ -125,6 +79,9 @@ impl Gate {
             retry: Retry::default(),
             queue: Queue::new(Slots::default()),
             pacing: Pacing::new(BreakerOptions::default()),
+            tool_sizes: ToolSizes::default(),
+            cache: None,
+            resets: Frequency::default(),
         }
     }
 
@@ -143,6 +100,11 @@ impl Gate {
     /// The same gate with another patience.
     pub fn with_retry(self, retry: Retry) -> Self {
         Self { retry, ..self }
+    }
+
+    /// The same gate with answers that are given again to the very same request.
+    pub fn with_cache(self, cache: Option<ResponseCache>) -> Self {
+        Self { cache, ..self }
     }
 
     /// The providers behind the gate.
@@ -188,176 +150,155 @@ impl Gate {
 
     /// Asks, and asks again where that can help: the same model, then its
     /// fallbacks. `notice` is told what goes on. An answer is always one model's.
+    ///
+    /// An attempt that breaks off after it has begun to answer has cost something,
+    /// so it ends the call: `Failed::go_on` says how to ask again, when that is on
+    /// record and there is money for it.
     pub async fn ask(
         &self,
         ask: impl Into<Ask<'_>>,
         deltas: &mut dyn DeltaSink,
-        notice: &(dyn Fn(&str) + Send + Sync),
+        notice: &(dyn Fn(Notice) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<Answered, Failed> {
-        let ask = ask.into();
-        let mut so_far = Tally::new(self.clock.now());
-        let mut instead: Request;
-        let mut request = ask.request;
-        let mut fallbacks = ask.fallbacks.iter();
-        loop {
-            let failed = self
-                .ask_one(request, ask.urgency, deltas, notice, cancel, &mut so_far)
-                .await;
-            let error = match failed {
-                Ok(answered) => return Ok(answered),
-                Err(error) => error,
-            };
-            let next = fallbacks.next().filter(|_| another_may_help(&error));
-            let Some(next) = next else {
-                return Err(Failed {
-                    error,
-                    attempts: so_far.attempts,
-                    total_ms: so_far.millis(self.clock.now()),
-                    wasted: so_far.wasted,
-                });
-            };
-            notice(&format!("{error}; asking {next} instead"));
-            instead = Request {
-                model: next.clone(),
-                ..ask.request.clone()
-            };
-            request = &instead;
+        let mut ask = ask.into();
+        let course = ask.course.take();
+        let mut course = course.unwrap_or_else(|| Course::new(self.clock.now()));
+        if let Some(answered) = self.answered_before(ask.request, deltas) {
+            return Ok(answered);
         }
-    }
-
-    /// Asks one model until it answers or there is no point in going on.
-    async fn ask_one(
-        &self,
-        request: &Request,
-        urgency: Urgency,
-        deltas: &mut dyn DeltaSink,
-        notice: &(dyn Fn(&str) + Send + Sync),
-        cancel: &CancellationToken,
-        so_far: &mut Tally,
-    ) -> Result<Answered, ModelError> {
-        let provider = crate::providers::provider_of(&request.model);
-        let price = self.price(&request.model);
-        let now = self.clock.now().0;
-        let mut ticket = self.queue.ticket(provider, urgency, now);
-        let mut tries = 0;
         loop {
-            let slot = tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(ModelError::Cancelled),
-                slot = self.queue.enter(&ticket) => slot,
+            let request = ask.request_to(course.candidate());
+            let attempt = Attempt {
+                gate: self,
+                request: &request,
+                ask: &ask,
+                notice,
+                cancel,
             };
-            if let Some(wait) = self.pace(provider)? {
-                drop(slot);
-                notice(&format!(
-                    "{provider} asked for patience; waiting {:.1} s",
-                    wait.as_secs_f64()
-                ));
-                self.sleep(wait, cancel).await?;
-                continue;
-            }
-            tries += 1;
-            so_far.attempts += 1;
-            let mut heard = Heard::default();
-            let mut listen = |delta: Delta| {
-                if !heard.anything {
-                    slot.answering();
+            let mut stumble = match attempt.make(&mut course, deltas).await {
+                Ok(answered) => {
+                    if let Some(cache) = &self.cache {
+                        cache.put(&request, &answered.response);
+                    }
+                    return Ok(answered);
                 }
-                heard.note(&delta, || so_far.millis(self.clock.now()));
-                deltas.take(delta);
+                Err(stumble) => stumble,
             };
-            let result = tokio::select! {
-                biased;
-                () = slot.give_way.cancelled() => None,
-                result = self.attempt(request, &mut listen, cancel) => Some(result),
-            };
-            drop(slot);
             let now = self.clock.now();
-            let Some(result) = result else {
-                let given_up: Result<(), _> = Err(ModelError::Cancelled);
-                self.pacing.note(provider, &given_up, now, 0);
-                (tries, so_far.attempts) = (tries - 1, so_far.attempts - 1);
-                ticket = ticket.again();
+            let random = self.chance.next();
+            let step = course.after(&stumble, &self.retry, ask.fallbacks, now, random);
+            let Some(step) = step else {
+                return Err(course.failed(stumble, now));
+            };
+            let next = ask.request_to(course.candidate());
+            notice(self.told(&stumble, &step, &course, &next.model, now));
+            let Some(broken) = stumble.broken.take() else {
                 continue;
             };
-            if self.pacing.note(provider, &result, now, self.chance.next()) {
-                notice(&format!("{provider} does not answer and is given a rest"));
-            }
-            let error = match result {
-                Ok(response) => {
-                    return Ok(Answered {
-                        cost: price.map(|price| price.cost(&response.usage)),
-                        response,
-                        attempts: so_far.attempts,
-                        first_token_ms: heard.first_token_ms,
-                        total_ms: so_far.millis(now),
-                        wasted: so_far.wasted,
-                    });
-                }
-                Err(error) => error,
-            };
-            so_far.wasted = so_far.wasted + heard.waste(request, price);
-            let Some(wait) = self.retry.wait(&error, tries, self.chance.next()) else {
-                return Err(error);
-            };
-            // The provider's wish holds for everybody, this call included.
-            if matches!(error, ModelError::RateLimited { .. }) {
-                notice(&error.to_string());
-                continue;
-            }
-            let (next, of) = (tries + 1, self.retry.attempts_max);
-            let seconds = wait.as_secs_f64();
-            notice(&format!(
-                "{error}; trying again in {seconds:.1} s ({next} of {of})"
-            ));
-            self.sleep(wait, cancel).await?;
+            return Err(Failed {
+                error: stumble.error,
+                attempts: course.attempts(),
+                total_ms: course.millis(now),
+                broken: Some(*broken),
+                go_on: Some(course),
+                again_at: None,
+            });
         }
     }
 
-    /// How long a provider is to be left alone; an error if that is too long.
-    fn pace(&self, provider: &str) -> Result<Option<Duration>, ModelError> {
+    /// The answer that the very same request got before, if answers are kept.
+    fn answered_before(&self, request: &Request, deltas: &mut dyn DeltaSink) -> Option<Answered> {
+        let response = self.cache.as_ref()?.get(request)?;
+        deltas.take(Delta::Text(response.text()));
+        Some(Answered {
+            response,
+            cost: Some(Usd::ZERO),
+            attempts: 0,
+            first_token_ms: None,
+            total_ms: 0,
+            is_cached: true,
+            because: None,
+        })
+    }
+
+    /// What a person is told about a stumble that is not the end.
+    fn told(
+        &self,
+        stumble: &Stumble,
+        step: &Step,
+        course: &Course,
+        model: &str,
+        now: Time,
+    ) -> Notice {
+        let error = &stumble.error;
+        let lost = match &stumble.broken {
+            Some(broken) if !broken.text.is_empty() => "; what was said so far does not count",
+            _ => "",
+        };
+        let (text, until) = match step {
+            Step::Instead => (format!("{error}{lost}; asking {model} instead"), None),
+            Step::Again(wait) if wait.is_zero() => (format!("{error}{lost}"), None),
+            Step::Again(wait) => {
+                let (next, of) = (course.tries() + 1, self.retry.attempts_max);
+                let seconds = wait.as_secs_f64();
+                let text =
+                    format!("{error}{lost}; trying again in {seconds:.1} s ({next} of {of})");
+                // What heals by itself is silent, unless it is frequent.
+                let is_transient = matches!(error, ModelError::Transient { .. });
+                let is_silent = is_transient && !self.resets.note(now) && lost.is_empty();
+                let text = if is_silent { String::new() } else { text };
+                (text, Some(later(now, *wait)))
+            }
+        };
+        Notice {
+            text,
+            until,
+            abandons: stumble.broken.is_some(),
+        }
+    }
+
+    /// Until when a provider is to be left alone; a stumble if that is too long.
+    fn pace(&self, provider: &str) -> Result<Option<Time>, Stumble> {
         let now = self.clock.now();
         let left =
             |until: Time| Duration::from_millis(until.millis_since(now).max(0).unsigned_abs());
-        match self.pacing.go(provider, now) {
-            Go::Now => Ok(None),
+        let (error, until) = match self.pacing.go(provider, now) {
+            Go::Now => return Ok(None),
             Go::Patience(until) if left(until) <= self.retry.retry_after_max => {
-                Ok(Some(left(until)))
+                return Ok(Some(until));
             }
-            Go::Patience(until) => Err(ModelError::RateLimited {
-                provider: provider.to_owned(),
-                what: "it asked for patience".to_owned(),
-                retry_after: Some(left(until)),
-            }),
-            Go::Down(until) => Err(ModelError::Degraded {
-                provider: provider.to_owned(),
-                what: format!(
-                    "its last calls failed, and it is asked again in {:.0} s",
-                    left(until).as_secs_f64()
-                ),
-            }),
-        }
+            Go::Patience(until) => {
+                let error = ModelError::RateLimited {
+                    provider: provider.to_owned(),
+                    what: "it asked for patience".to_owned(),
+                    retry_after: Some(left(until)),
+                };
+                (error, until)
+            }
+            Go::Down(until) => {
+                let seconds = left(until).as_secs_f64();
+                let error = ModelError::Degraded {
+                    provider: provider.to_owned(),
+                    what: format!("its last calls failed, and it is asked again in {seconds:.0} s"),
+                };
+                (error, until)
+            }
+        };
+        Err(Stumble {
+            again_at: Some(until),
+            is_refused: true,
+            ..error.into()
+        })
     }
 
-    async fn sleep(&self, wait: Duration, cancel: &CancellationToken) -> Result<(), ModelError> {
+    async fn sleep_until(&self, until: Time, cancel: &CancellationToken) -> Result<(), ModelError> {
+        let left = until.millis_since(self.clock.now()).max(0).unsigned_abs();
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ModelError::Cancelled),
-            () = self.clock.sleep(wait) => Ok(()),
+            () = self.clock.sleep(Duration::from_millis(left)) => Ok(()),
         }
-    }
-
-    async fn attempt(
-        &self,
-        request: &Request,
-        deltas: &mut dyn DeltaSink,
-        cancel: &CancellationToken,
-    ) -> Result<Response, ModelError> {
-        if cancel.is_cancelled() {
-            return Err(ModelError::Cancelled);
-        }
-        let provider = self.providers.get(&request.model)?;
-        provider.ask(request, deltas, cancel).await
     }
 
     /// No request is larger than the model's context, however cautious the estimate.
@@ -366,78 +307,13 @@ impl Gate {
             .catalogue
             .facts(&request.model)
             .and_then(|facts| facts.context_tokens);
-        input_tokens_estimate(request).min(context.unwrap_or(u64::MAX))
+        let estimate = self.tool_sizes.input_tokens_estimate(request);
+        estimate.min(context.unwrap_or(u64::MAX))
     }
 }
 
-/// Whether another model may answer where this error came from one.
-fn another_may_help(error: &ModelError) -> bool {
-    match error {
-        ModelError::Transient { .. }
-        | ModelError::RateLimited { .. }
-        | ModelError::UserFixable { .. }
-        | ModelError::Degraded { .. } => true,
-        ModelError::Permanent { .. } | ModelError::Cancelled => false,
-    }
-}
-
-/// What one question has taken so far.
-struct Tally {
-    begun: Time,
-    attempts: u32,
-    wasted: Spend,
-}
-
-impl Tally {
-    fn new(begun: Time) -> Self {
-        Self {
-            begun,
-            attempts: 0,
-            wasted: Spend::default(),
-        }
-    }
-
-    fn millis(&self, now: Time) -> u64 {
-        now.millis_since(self.begun).max(0).unsigned_abs()
-    }
-}
-
-/// What was heard of one attempt.
-#[derive(Default)]
-struct Heard {
-    anything: bool,
-    bytes: u64,
-    first_token_ms: Option<u64>,
-}
-
-impl Heard {
-    fn note(&mut self, delta: &Delta, now: impl Fn() -> u64) {
-        self.anything = true;
-        if let Delta::Text(text) | Delta::Reasoning(text) = delta {
-            self.bytes += text.len() as u64;
-            self.first_token_ms.get_or_insert_with(now);
-        }
-    }
-
-    /// What an attempt that broke off costs. Providers charge for an answer
-    /// once it has begun, but did not get to say how much.
-    fn waste(&self, request: &Request, price: Option<Price>) -> Spend {
-        if !self.anything {
-            return Spend::default();
-        }
-        let usage = Usage {
-            input: request.bytes().div_ceil(4),
-            output: self.bytes.div_ceil(4),
-            ..Usage::default()
-        };
-        let spend = Spend::call(&usage, price.map(|price| price.cost(&usage)));
-        // It is part of the call that goes on.
-        Spend {
-            calls: 0,
-            unpriced: 0,
-            ..spend
-        }
-    }
+fn later(now: Time, wait: Duration) -> Time {
+    now.plus_millis(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -76,6 +76,14 @@ impl Pacing {
         }
     }
 
+    /// When `provider` can be asked again, if it cannot now.
+    pub(super) fn until(&self, provider: &str, now: Time) -> Option<Time> {
+        let providers = self.providers();
+        let pace = providers.get(provider)?;
+        let until = pace.hold_until.max(pace.breaker.open_until());
+        until.filter(|until| *until > now)
+    }
+
     /// Notes how a call went. `random` spreads those who were told to wait.
     /// True if the provider counts as down from now on.
     pub(super) fn note<T>(
@@ -103,7 +111,11 @@ impl Pacing {
                 pace.hold_until = pace.hold_until.max(Some(until));
                 Health::Alive
             }
-            Err(ModelError::Permanent { .. } | ModelError::UserFixable { .. }) => Health::Alive,
+            Err(
+                ModelError::Permanent { .. }
+                | ModelError::UserFixable { .. }
+                | ModelError::Overrun { .. },
+            ) => Health::Alive,
             Err(ModelError::Cancelled) => Health::Unknown,
         };
         pace.breaker.record(health, now)

@@ -25,6 +25,14 @@ pub struct Retry {
     ///
     /// Default: 8 s.
     pub wait_max: Duration,
+    /// The shortest wait before a provider in trouble is asked again.
+    ///
+    /// Each further wait is twice as long. Default: 5 s.
+    pub trouble_wait_min: Duration,
+    /// The longest wait for a provider in trouble.
+    ///
+    /// Default: 30 s.
+    pub trouble_wait_max: Duration,
     /// The longest wait that a provider may ask for and get.
     ///
     /// A longer one is returned to the caller. Default: 60 s.
@@ -37,6 +45,8 @@ impl Default for Retry {
             attempts_max: 3,
             wait_min: Duration::from_millis(500),
             wait_max: Duration::from_secs(8),
+            trouble_wait_min: Duration::from_secs(5),
+            trouble_wait_max: Duration::from_secs(30),
             retry_after_max: Duration::from_secs(60),
         }
     }
@@ -48,11 +58,18 @@ impl Retry {
         if attempts >= self.attempts_max {
             return None;
         }
+        let soon = || back_off(self.wait_min, self.wait_max, attempts, random);
         match error {
-            ModelError::Transient { .. } => Some(self.back_off(attempts, random)),
+            ModelError::Transient { .. } => Some(soon()),
+            ModelError::Degraded { .. } => Some(back_off(
+                self.trouble_wait_min,
+                self.trouble_wait_max,
+                attempts,
+                random,
+            )),
             ModelError::RateLimited {
                 retry_after: None, ..
-            } => Some(self.back_off(attempts, random)),
+            } => Some(soon()),
             ModelError::RateLimited {
                 retry_after: Some(asked),
                 ..
@@ -63,17 +80,17 @@ impl Retry {
             }
             ModelError::Permanent { .. }
             | ModelError::UserFixable { .. }
-            | ModelError::Degraded { .. }
+            | ModelError::Overrun { .. }
             | ModelError::Cancelled => None,
         }
     }
+}
 
-    /// Between one and two times the shortest wait, doubled with each attempt.
-    fn back_off(&self, attempts: u32, random: u64) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(16);
-        let base = self.wait_min * (1 << doublings);
-        (base + spread(base, random)).min(self.wait_max)
-    }
+/// Between one and two times the shortest wait, doubled with each attempt.
+fn back_off(min: Duration, max: Duration, attempts: u32, random: u64) -> Duration {
+    let doublings = attempts.saturating_sub(1).min(16);
+    let base = min.saturating_mul(1 << doublings);
+    (base + spread(base, random)).min(max)
 }
 
 /// A random part of `range`.
@@ -119,6 +136,18 @@ mod tests {
         assert_eq!(range(2).0, MS(1000));
         assert_eq!(range(5).0, MS(8000));
         assert_eq!(range(50), (MS(8000), MS(8000)));
+    }
+
+    #[test]
+    fn a_provider_in_trouble_is_given_more_time() {
+        let degraded = ModelError::Degraded {
+            provider: "p".into(),
+            what: "overloaded".into(),
+        };
+        let wait = |attempts| Retry::default().wait(&degraded, attempts, 0);
+        assert_eq!(wait(1), Some(MS(5000)));
+        assert_eq!(wait(2), Some(MS(10_000)));
+        assert_eq!(wait(3), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! From the pieces of a stream to an answer that is complete, or to the reason it is not.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use selvedge_ledger::Payload;
 
-use crate::types::{Message, Part, Request, Response, Role, Stop, Usage};
+use crate::types::{Image, Message, Part, Request, Response, Role, Stop, ToolResult, Usage};
 
 /// What a stream has said when it is over.
 #[derive(Default)]
@@ -21,10 +24,7 @@ impl Answer {
     /// The complete answer, or what is missing.
     pub(super) fn complete(self, provider: &str, request: &Request) -> Result<Response, String> {
         let stop = self.stop.ok_or("the stream ended without saying why")?;
-        let calls = self
-            .parts
-            .iter()
-            .any(|part| matches!(part, Part::ToolCall(_)));
+        let calls = self.check_calls()?;
         let words = self
             .parts
             .iter()
@@ -53,6 +53,61 @@ impl Answer {
             model: format!("{provider}/{model}"),
         })
     }
+
+    /// Whether there are calls; an error if they cannot be told apart.
+    fn check_calls(&self) -> Result<bool, String> {
+        let mut ids = BTreeSet::new();
+        for part in &self.parts {
+            let Part::ToolCall(call) = part else { continue };
+            if call.name.is_empty() || call.id.is_empty() {
+                return Err("a tool call was left unfinished".to_owned());
+            }
+            if !ids.insert(&call.id) || holds_two_values(text_of(&call.arguments)) {
+                return Err("a tool call came twice".to_owned());
+            }
+        }
+        Ok(!ids.is_empty())
+    }
+}
+
+/// Whether arguments are two sets of them, one after the other.
+fn holds_two_values(arguments: &str) -> bool {
+    let values = serde_json::Deserializer::from_str(arguments);
+    let mut values = values.into_iter::<serde::de::IgnoredAny>();
+    let mut next = || matches!(values.next(), Some(Ok(_)));
+    next() && next()
+}
+
+/// The id of a call whose provider gave it none: one that no other turn has.
+pub(super) fn made_id(request: &Request, nth: usize) -> String {
+    format!("call_{}_{nth}", request.turn)
+}
+
+/// Keeps the first name that a stream gives itself; another one later means
+/// that the answers of two models are mixed.
+pub(super) fn note_model(known: &mut Option<String>, named: Option<String>) -> Result<(), String> {
+    let Some(named) = named.filter(|named| !named.is_empty()) else {
+        return Ok(());
+    };
+    match known {
+        Some(known) if *known != named => Err(format!(
+            "the answer of `{known}` went on as one of `{named}`"
+        )),
+        _ => {
+            *known = Some(named);
+            Ok(())
+        }
+    }
+}
+
+/// The text of a result, for a protocol that has no other place for a failure.
+pub(super) fn result_text(result: &ToolResult) -> Cow<'_, str> {
+    let text = text_of(&result.content);
+    let unsaid = result.is_error && !text.to_ascii_lowercase().starts_with("error");
+    match unsaid {
+        true => format!("error: {text}").into(),
+        false => text.into(),
+    }
 }
 
 /// The arguments of a call as a JSON object that a provider will take back.
@@ -71,6 +126,12 @@ pub(super) fn arguments_object(arguments: &Payload) -> String {
     } else {
         serde_json::json!({ "not_a_json_object": text }).to_string()
     }
+}
+
+/// An image as an address that holds it.
+pub(super) fn data_url(image: &Image) -> String {
+    let (media_type, data) = (&image.media_type, text_of(&image.data));
+    format!("data:{media_type};base64,{data}")
 }
 
 /// The text of a payload in a request.
@@ -93,6 +154,13 @@ fn usage_estimate(request: &Request, parts: &[Part]) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_that_came_twice_are_noticed() {
+        assert!(holds_two_values(r#"{"a":1}{"a":1}"#) && holds_two_values("{} []"));
+        assert!(!holds_two_values(r#"{"a":{"b":{}}}"#) && !holds_two_values(r#"{"a":"#));
+        assert!(!holds_two_values("") && !holds_two_values("{} what"));
+    }
 
     #[test]
     fn arguments_go_back_as_they_were_written_or_wrapped() {

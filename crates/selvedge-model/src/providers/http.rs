@@ -8,13 +8,15 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::refusal::{Refusal, retry_after, status_within};
+use super::door::Door;
+use super::exchange::Post;
+use super::refusal::{Refusal, retry_after, retry_after_within, status_within};
 use super::sse::Decoder;
 use crate::error::ModelError;
 
@@ -35,6 +37,15 @@ pub struct HttpOptions {
     ///
     /// Default: 10 s.
     pub connect_max: Duration,
+    /// How long one answer may take from the request to its last word.
+    ///
+    /// A stream that drips is never silent and never done. Default: 1 h, which
+    /// the longest reasoning stays below.
+    pub answer_max: Duration,
+    /// How long one answer may be, in bytes of its stream.
+    ///
+    /// Default: 128 MB, a kilobyte for each of 128,000 tokens.
+    pub answer_bytes_max: usize,
 }
 
 impl Default for HttpOptions {
@@ -42,6 +53,8 @@ impl Default for HttpOptions {
         Self {
             silence_max: Duration::from_secs(60),
             connect_max: Duration::from_secs(10),
+            answer_max: Duration::from_secs(3600),
+            answer_bytes_max: 128 * 1024 * 1024,
         }
     }
 }
@@ -53,6 +66,8 @@ pub struct Endpoint {
     pub provider: String,
     /// Its base URL, as its protocol has it.
     pub base_url: String,
+    /// How addresses are made from it.
+    pub door: Door,
     /// Its key; a server of one's own may need none.
     pub key: Option<SecretString>,
     /// Where a person looks after the key: the variable it came from, or the
@@ -65,17 +80,16 @@ pub struct Endpoint {
 /// A line to one provider.
 pub(super) struct Line {
     endpoint: Endpoint,
-    url: String,
     client: OnceLock<Result<Client, String>>,
 }
 
 impl Line {
-    /// A line to `path` below the endpoint's base URL. Nothing is opened yet.
-    pub(super) fn new(endpoint: Endpoint, path: &str) -> Self {
-        let url = format!("{}{path}", endpoint.base_url.trim_end_matches('/'));
+    /// A line to the endpoint. Nothing is opened yet.
+    pub(super) fn new(mut endpoint: Endpoint) -> Self {
+        let base = endpoint.base_url.trim_end_matches('/').len();
+        endpoint.base_url.truncate(base);
         Self {
             endpoint,
-            url,
             client: OnceLock::new(),
         }
     }
@@ -85,29 +99,41 @@ impl Line {
         &self.endpoint.provider
     }
 
-    /// Where the line leads.
-    pub(super) fn url(&self) -> &str {
-        &self.url
+    /// Where the line leads, without a slash at its end.
+    pub(super) fn base(&self) -> &str {
+        &self.endpoint.base_url
     }
 
-    /// Sends `body`; returns the events of the answer once it has begun.
+    /// How addresses are made.
+    pub(super) fn door(&self) -> &Door {
+        &self.endpoint.door
+    }
+
+    /// How it is reached.
+    pub(super) fn options(&self) -> &HttpOptions {
+        &self.endpoint.options
+    }
+
+    /// Sends a request; returns the events of the answer once it has begun.
     pub(super) async fn post(
         &self,
         model: &str,
-        headers: &[(HeaderName, HeaderValue)],
-        body: &impl Serialize,
+        post: Post<impl Serialize>,
     ) -> Result<Events<'_>, ModelError> {
         let client = self
             .client
             .get_or_init(|| self.open())
             .as_ref()
             .map_err(|what| self.transient(what))?;
-        let body = serde_json::to_vec(body).map_err(|error| self.permanent(&error.to_string()))?;
+        let body =
+            serde_json::to_vec(&post.body).map_err(|error| self.permanent(&error.to_string()))?;
+        // The conversation is in the bytes now.
+        let Post { url, headers, .. } = post;
         let mut request = client
-            .post(&self.url)
+            .post(&url)
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        for (name, value) in headers {
+        for (name, value) in &headers {
             request = request.header(name, value);
         }
         let response = self
@@ -143,6 +169,33 @@ impl Line {
         }
     }
 
+    /// An error that came as an event; `body` is as an error body would be.
+    pub(super) fn refused(&self, model: &str, body: &str) -> ModelError {
+        let body = self.redact(body);
+        let parsed = serde_json::from_str::<Value>(&body).ok();
+        let status = parsed.as_ref().and_then(status_within).unwrap_or(500);
+        let retry_after = parsed.as_ref().and_then(retry_after_within);
+        self.refusal(model, status, retry_after, &body)
+    }
+
+    fn refusal(
+        &self,
+        model: &str,
+        status: u16,
+        retry_after: Option<Duration>,
+        body: &str,
+    ) -> ModelError {
+        Refusal {
+            provider: self.provider(),
+            model,
+            key_variable: self.endpoint.key_variable.as_deref(),
+            status,
+            retry_after,
+            body,
+        }
+        .into_error()
+    }
+
     fn permanent(&self, what: &str) -> ModelError {
         ModelError::Permanent {
             provider: self.provider().to_owned(),
@@ -156,7 +209,7 @@ impl Line {
             // A redirected request would carry the key to a place nobody chose.
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true);
-        if self.url.starts_with("http://") {
+        if self.base().starts_with("http://") {
             // No certificates at all: loading the machine's took 3 to 50 ms, and
             // everything else here takes a tenth of one.
             builder = builder.tls_certs_only([]);
@@ -176,7 +229,7 @@ impl Line {
     }
 
     fn host(&self) -> String {
-        let url = reqwest::Url::parse(&self.url).ok();
+        let url = reqwest::Url::parse(self.base()).ok();
         url.and_then(|url| url.host_str().map(str::to_owned))
             .unwrap_or_default()
     }
@@ -189,35 +242,36 @@ impl Line {
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
+        // None was asked for, and a small one can hold a very large answer.
+        let encoding = response.headers().get(CONTENT_ENCODING);
+        let compressed = encoding.is_some_and(|encoding| encoding != "identity");
+        if compressed && status < 300 {
+            return Err(self.transient("answered compressed, which was not asked for"));
+        }
         if status == 200 && content_type.starts_with("text/event-stream") {
             return Ok(Events {
                 line: self,
                 response,
                 decoder: Decoder::default(),
+                received: 0,
                 ready: Vec::new().into_iter(),
             });
         }
-        let body = self.redact(&self.short_body(response).await?);
-        let within = || status_within(&serde_json::from_str::<Value>(&body).ok()?);
+        let body = match compressed {
+            true => String::new(),
+            false => self.redact(&self.short_body(response).await?),
+        };
+        let parsed = serde_json::from_str::<Value>(&body).ok();
+        let retry_after = retry_after.or_else(|| retry_after_within(parsed.as_ref()?));
         let status = match status {
-            200..300 => within().ok_or_else(|| {
+            200..300 => parsed.as_ref().and_then(status_within).ok_or_else(|| {
                 self.transient(&format!(
                     "answered with `{content_type}` instead of a stream of events"
                 ))
             })?,
             refused => refused,
         };
-        let key_variable = self.endpoint.key_variable.as_deref();
-        let provider = self.provider();
-        Err(Refusal {
-            provider,
-            model,
-            key_variable,
-            status,
-            retry_after,
-            body: &body,
-        }
-        .into_error())
+        Err(self.refusal(model, status, retry_after, &body))
     }
 
     async fn short_body(&self, mut response: Response) -> Result<String, ModelError> {
@@ -246,10 +300,13 @@ impl Line {
             cause = inner;
         }
         let host = self.host();
-        self.transient(&match error.is_connect() {
-            true => format!("`{host}` cannot be reached: {cause}"),
-            false => format!("the connection to `{host}` broke: {cause}"),
-        })
+        if error.is_connect() {
+            return ModelError::Degraded {
+                provider: self.provider().to_owned(),
+                what: self.redact(&format!("`{host}` cannot be reached: {cause}")),
+            };
+        }
+        self.transient(&format!("the connection to `{host}` broke: {cause}"))
     }
 
     /// The text without the key, should a provider repeat it.
@@ -271,6 +328,7 @@ pub(super) struct Events<'a> {
     line: &'a Line,
     response: Response,
     decoder: Decoder,
+    received: usize,
     ready: std::vec::IntoIter<String>,
 }
 
@@ -284,6 +342,10 @@ impl Events<'_> {
             let chunk = self.line.within_silence(self.response.chunk()).await?;
             match chunk.map_err(|error| self.line.broken(&error))? {
                 Some(bytes) => {
+                    self.received += bytes.len();
+                    if self.received > self.line.options().answer_bytes_max {
+                        return Err(self.line.transient("the answer does not end"));
+                    }
                     let events = self
                         .decoder
                         .take(&bytes)

@@ -5,10 +5,17 @@
 
 mod answer;
 mod anthropic;
+mod door;
+mod exchange;
+mod gemini;
 mod http;
 mod openai_chat;
+mod openai_models;
+mod openai_responses;
 mod refusal;
 mod schema;
+mod seal;
+mod sight;
 mod sse;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +24,11 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use anthropic::Anthropic;
+pub use door::Door;
+pub use gemini::Gemini;
 pub use http::{Endpoint, HttpOptions};
 pub use openai_chat::OpenAiChat;
+pub use openai_responses::OpenAiResponses;
 
 use crate::catalogue::{Catalogue, Protocol, ProviderFacts};
 use crate::error::ModelError;
@@ -46,9 +56,8 @@ impl Providers {
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Self {
         Self::with_keys(catalogue, options, &lookup, |_, facts| {
-            let source = facts.key_variable.clone()?;
-            let key = lookup(&source)?.into();
-            Some((key, source))
+            let mut variables = facts.key_variables();
+            variables.find_map(|variable| Some((lookup(variable)?.into(), variable.to_owned())))
         })
     }
 
@@ -68,12 +77,14 @@ impl Providers {
             let Some(endpoint) = endpoint(name, facts, options, key, &lookup) else {
                 continue;
             };
-            let provider: Arc<dyn Provider> = match facts.protocol {
+            let provider: Arc<dyn Provider> = match protocol(facts, &endpoint) {
                 Protocol::OpenaiChat => Arc::new(OpenAiChat::new(endpoint)),
+                Protocol::OpenaiResponses => Arc::new(OpenAiResponses::new(endpoint)),
                 Protocol::Anthropic => Arc::new(Anthropic::new(endpoint)),
+                Protocol::Gemini => Arc::new(Gemini::new(endpoint)),
                 Protocol::Scripted => continue,
             };
-            providers = providers.with(name, provider);
+            providers = providers.with(name, sight::heeding(facts, provider));
         }
         providers
     }
@@ -125,6 +136,23 @@ pub(crate) fn provider_of(model: &str) -> &str {
         .map_or(model, |(provider, _)| provider)
 }
 
+/// How a provider is talked to at its endpoint.
+fn protocol(facts: &ProviderFacts, endpoint: &Endpoint) -> Protocol {
+    let usual = facts
+        .base_url
+        .as_deref()
+        .map(|url| url.trim_end_matches('/'));
+    let elsewhere = usual != Some(endpoint.base_url.trim_end_matches('/'));
+    match &endpoint.door {
+        // Every dated version serves Chat Completions, only some anything else.
+        Door::Azure {
+            api_version: Some(_),
+        } => Protocol::OpenaiChat,
+        _ if elsewhere => facts.protocol_elsewhere.unwrap_or(facts.protocol),
+        _ => facts.protocol,
+    }
+}
+
 /// Where a provider is and what opens its door, if it has been given either.
 fn endpoint(
     name: &str,
@@ -152,6 +180,12 @@ fn endpoint(
     Some(Endpoint {
         provider: name.to_owned(),
         base_url: elsewhere.or(at_host).or(usual)?,
+        door: match facts.azure {
+            true => Door::Azure {
+                api_version: set(&facts.api_version_variable),
+            },
+            false => Door::Plain,
+        },
         key,
         key_variable: source.or_else(|| facts.key_variable.clone()),
         options: options.clone(),

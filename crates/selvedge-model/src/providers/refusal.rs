@@ -2,7 +2,19 @@
 //!
 //! Statuses are used loosely in the wild: an empty account may be a 400 or a
 //! 429, overload a 529, an error a 200. The body's own words settle what the
-//! status leaves open.
+//! status leaves open. The tiers, by what is to be done:
+//!
+//! - `Permanent` (400 and the like): the request is wrong; asking again is no use.
+//! - `UserFixable` (401, 403, 404, a redirect, an empty account): only a person
+//!   can help; asking again is no use until they have.
+//! - `RateLimited` (429, or overload with a `Retry-After`): wait as asked.
+//! - `Degraded` (503, 529, anything that says it is overloaded, nobody at the
+//!   address): the provider is in trouble for everybody. Another attempt may
+//!   still help, another provider helps more.
+//! - `Transient` (408, 409, 425, 500, 502, 504, and every stream that breaks):
+//!   this one call had an accident, which says little about the next.
+//!
+//! An error within a stream is read the same way: its words stand for a status.
 
 use std::time::Duration;
 
@@ -43,23 +55,28 @@ impl Refusal<'_> {
             what: what.clone(),
             hint,
         };
-        if is_about_money(&explanation) {
-            return fixable(format!(
+        let account = || {
+            format!(
                 "check the balance and limits of the `{}` account",
                 self.provider
-            ));
+            )
+        };
+        if self.is_about_money(&explanation) {
+            return fixable(account());
         }
-        match self.status {
+        let status = match self.status {
+            400 if is_about_the_key(self.body) => 401,
+            500.. if is_overloaded(self.body) => 529,
+            other => other,
+        };
+        match status {
             401 | 403 => fixable(match self.key_variable {
                 Some(variable) => {
                     format!("check `{variable}`: the key is missing, wrong or not allowed this")
                 }
                 None => "check the server's access rules".to_owned(),
             }),
-            402 => fixable(format!(
-                "check the balance and limits of the `{}` account",
-                self.provider
-            )),
+            402 => fixable(account()),
             404 => fixable(format!(
                 "check the model's name, `{}`, and the base URL",
                 self.model
@@ -77,9 +94,19 @@ impl Refusal<'_> {
                 what,
                 retry_after: self.retry_after,
             },
+            503 | 529 => ModelError::Degraded { provider, what },
             408 | 409 | 425 | 500.. => ModelError::Transient { provider, what },
             _ => ModelError::Permanent { provider, what },
         }
+    }
+
+    fn is_about_money(&self, explanation: &str) -> bool {
+        let text = explanation.to_lowercase();
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+        // A quota that is back in a minute is a rate by another name.
+        says(&["credit balance", "insufficient credits"])
+            || self.body.contains("insufficient_quota")
+            || says(&["exceeded your current quota"]) && self.retry_after.is_none()
     }
 }
 
@@ -96,41 +123,51 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     patience(text(RETRY_AFTER.as_str())?, now)
 }
 
-/// The status that an error body of a 200 stands for.
+/// How long a body asks to wait; only Google's say it there.
+pub(super) fn retry_after_within(body: &Value) -> Option<Duration> {
+    let details = error_of(body)?.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?;
+    let seconds: f64 = delay.as_str()?.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The status that an error body of a 200, or an error within a stream, stands for.
 pub(super) fn status_within(body: &Value) -> Option<u16> {
-    let error = body.get("error")?;
-    let code = error
-        .get("code")
-        .and_then(Value::as_u64)
-        .or_else(|| error.get("status")?.as_u64());
-    if let Some(code) = code
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| *code >= 300)
-    {
-        return Some(code);
-    }
-    Some(
-        match error
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-        {
-            "authentication_error" => 401,
-            "permission_error" => 403,
-            "not_found_error" => 404,
-            "invalid_request_error" => 400,
-            "rate_limit_error" => 429,
-            _ => 500,
-        },
-    )
+    let error = error_of(body)?;
+    let fields = ["code", "type", "status"].map(|name| error.get(name));
+    let number = |value: &Value| u16::try_from(value.as_u64()?).ok();
+    let word = |value: &Value| status_named(value.as_str()?);
+    let by_number = fields.iter().flatten().find_map(|value| number(value));
+    let by_word = || fields.iter().flatten().find_map(|value| word(value));
+    let known = by_number.filter(|code| *code >= 300).or_else(by_word);
+    Some(known.unwrap_or(500))
+}
+
+/// The status that goes with a provider's word for an error.
+fn status_named(word: &str) -> Option<u16> {
+    Some(match word {
+        "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => 401,
+        "billing_error" | "insufficient_quota" => 402,
+        "permission_error" | "PERMISSION_DENIED" => 403,
+        "not_found_error" | "model_not_found" | "NOT_FOUND" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => 429,
+        "overloaded_error" | "server_is_overloaded" | "UNAVAILABLE" => 529,
+        "timeout_error" | "DEADLINE_EXCEEDED" => 504,
+        "api_error" | "server_error" | "INTERNAL" => 500,
+        "invalid_request_error"
+        | "invalid_prompt"
+        | "context_length_exceeded"
+        | "INVALID_ARGUMENT"
+        | "FAILED_PRECONDITION" => 400,
+        _ => return None,
+    })
 }
 
 /// The readable part of an error body, cut to a length.
 pub(super) fn explanation(body: &str) -> String {
     let value: Option<Value> = serde_json::from_str(body).ok();
-    let error = value
-        .as_ref()
-        .map(|value| value.get("error").unwrap_or(value));
+    let error = value.as_ref().map(|value| error_of(value).unwrap_or(value));
     let message = error.and_then(|error| error.get("message").or(Some(error))?.as_str());
     let text = message.unwrap_or(body);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -158,16 +195,17 @@ fn http_date(text: &str) -> Option<Timestamp> {
         .ok()
 }
 
-fn is_about_money(explanation: &str) -> bool {
-    let text = explanation.to_lowercase();
-    [
-        "credit balance",
-        "insufficient_quota",
-        "exceeded your current quota",
-        "insufficient credits",
-    ]
-    .iter()
-    .any(|phrase| text.contains(phrase))
+/// The error in a body; Google wraps that of a stream in a list.
+fn error_of(body: &Value) -> Option<&Value> {
+    body.get(0).unwrap_or(body).get("error")
+}
+
+fn is_about_the_key(body: &str) -> bool {
+    body.contains("API_KEY_INVALID") || body.contains("API key not valid")
+}
+
+fn is_overloaded(body: &str) -> bool {
+    body.to_lowercase().contains("overloaded")
 }
 
 #[cfg(test)]
@@ -198,12 +236,66 @@ mod tests {
             (413, ErrorTier::Permanent),
             (429, ErrorTier::RateLimited),
             (500, ErrorTier::Transient),
-            (503, ErrorTier::Transient),
-            (529, ErrorTier::Transient),
+            (502, ErrorTier::Transient),
+            (503, ErrorTier::Degraded),
+            (504, ErrorTier::Transient),
+            (529, ErrorTier::Degraded),
         ];
         for (status, tier) in tiers {
             assert_eq!(refusal(status, "{}").tier(), tier, "{status}");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_body_stand_for_a_status() {
+        let statuses = [
+            (r#"{"error":{"code":429}}"#, Some(429)),
+            (r#"{"error":{"code":404,"status":"NOT_FOUND"}}"#, Some(404)),
+            (r#"[{"error":{"status":"UNAVAILABLE"}}]"#, Some(529)),
+            (r#"{"error":{"type":"overloaded_error"}}"#, Some(529)),
+            (
+                r#"{"error":{"type":"requests","code":"rate_limit_exceeded"}}"#,
+                Some(429),
+            ),
+            (
+                r#"{"error":{"type":"invalid_request_error","code":"model_not_found"}}"#,
+                Some(404),
+            ),
+            (r#"{"error":{"code":7,"message":"?"}}"#, Some(500)),
+            (r#"{"error":"plain"}"#, Some(500)),
+            (r#"{"fine":true}"#, None),
+        ];
+        for (body, status) in statuses {
+            let value = serde_json::from_str(body).unwrap();
+            assert_eq!(status_within(&value), status, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_overloaded_provider_is_degraded_whatever_its_status() {
+        let body = r#"{"error":{"message":"The engine is currently overloaded"}}"#;
+        assert_eq!(refusal(500, body).tier(), ErrorTier::Degraded);
+        assert_eq!(refusal(400, body).tier(), ErrorTier::Permanent);
+    }
+
+    #[test]
+    fn google_says_in_the_body_what_others_say_in_headers() {
+        let wrong_key = r#"{"error":{"code":400,"message":"API key not valid."}}"#;
+        assert_eq!(refusal(400, wrong_key).tier(), ErrorTier::UserFixable);
+        let quota = r#"{"error":{"code":429,"message":"You exceeded your current quota",
+            "details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
+        let wait = retry_after_within(&serde_json::from_str(quota).unwrap());
+        assert_eq!(wait, Some(Duration::from_millis(34_500)));
+        assert_eq!(refusal(429, quota).tier(), ErrorTier::UserFixable);
+        let patient = Refusal {
+            provider: "p",
+            model: "m",
+            key_variable: None,
+            status: 429,
+            retry_after: wait,
+            body: quota,
+        };
+        assert_eq!(patient.into_error().tier(), ErrorTier::RateLimited);
     }
 
     #[test]

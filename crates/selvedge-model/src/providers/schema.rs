@@ -51,6 +51,27 @@ const PLAIN: &[&str] = &[
     "type",
 ];
 
+/// What Gemini takes.
+const GEMINI: &[&str] = &[
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "prefixItems",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+
 /// Whether OpenAI's strict mode would take the schema as it is.
 pub(super) fn fits_strict(schema: &Value) -> bool {
     let Value::Object(fields) = schema else {
@@ -62,35 +83,51 @@ pub(super) fn fits_strict(schema: &Value) -> bool {
     known && closed(fields) && children(fields).all(|(_, child)| fits_strict(child))
 }
 
-/// The schema without what Anthropic would refuse.
+/// The schema without what Anthropic would refuse: its objects are closed.
 pub(super) fn simplified(schema: &Value) -> Value {
+    reduced(schema, PLAIN, true)
+}
+
+/// The schema without what Gemini would refuse.
+pub(super) fn for_gemini(schema: &Value) -> Value {
+    reduced(schema, GEMINI, false)
+}
+
+/// The schema with only the `kept` words in it.
+fn reduced(schema: &Value, kept: &[&str], close: bool) -> Value {
     let Value::Object(fields) = schema else {
         return schema.clone();
     };
+    let again = |child: &Value| reduced(child, kept, close);
     let mut simple = Map::new();
     for (key, value) in fields {
-        let key = if key == "oneOf" {
-            "anyOf"
-        } else {
-            key.as_str()
+        let key = match key.as_str() {
+            "oneOf" => "anyOf",
+            "const" if !kept.contains(&"const") => {
+                simple.insert("enum".to_owned(), Value::Array(vec![value.clone()]));
+                continue;
+            }
+            key => key,
         };
-        if !PLAIN.contains(&key) {
+        if !kept.contains(&key) {
             continue;
         }
         let value = match (key, value) {
             ("properties" | "$defs" | "definitions", Value::Object(named)) => Value::Object(
                 named
                     .iter()
-                    .map(|(name, child)| (name.clone(), simplified(child)))
+                    .map(|(name, child)| (name.clone(), again(child)))
                     .collect(),
             ),
-            ("anyOf" | "allOf", Value::Array(options)) => options.iter().map(simplified).collect(),
-            ("items", child) => simplified(child),
+            ("anyOf" | "allOf" | "prefixItems", Value::Array(options)) => {
+                options.iter().map(again).collect()
+            }
+            ("items", child) => again(child),
             (_, other) => other.clone(),
         };
         simple.insert(key.to_owned(), value);
     }
-    if is_object(fields) {
+    if close && is_object(fields) {
         simple.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
     Value::Object(simple)
@@ -180,5 +217,21 @@ mod tests {
             },
         });
         assert_eq!(simplified(&schema), simple);
+    }
+
+    #[test]
+    fn what_gemini_refuses_is_left_out_and_a_constant_is_an_enum_of_one() {
+        let schema = json!({
+            "$schema": "x", "type": "object", "required": ["n"],
+            "properties": {
+                "n": {"type": "integer", "minimum": 3, "exclusiveMinimum": 2},
+                "k": {"const": "a"},
+            },
+        });
+        let simple = json!({
+            "type": "object", "required": ["n"],
+            "properties": {"n": {"type": "integer", "minimum": 3}, "k": {"enum": ["a"]}},
+        });
+        assert_eq!(for_gemini(&schema), simple);
     }
 }

@@ -118,6 +118,8 @@ struct WrittenError {
     what: Option<String>,
     retry_after: Option<Span>,
     hint: Option<String>,
+    /// What is said before it.
+    after: Option<String>,
 }
 
 impl WrittenEntry {
@@ -128,7 +130,10 @@ impl WrittenEntry {
             (Some(_), None) if says => {
                 Err("an `error` stands alone: what follows it is the next entry")
             }
-            (Some(error), None) => Ok(Entry::Error(error.into())),
+            (Some(mut error), None) => Ok(match error.after.take() {
+                None => Entry::Error(error.into()),
+                Some(said) => Entry::Cut(said, error.into()),
+            }),
             (None, Some(_)) if says => Err("an `answer` stands alone, without `text` or `calls`"),
             (None, None) if !says => Err("a turn needs `text`, `calls`, an `answer` or an `error`"),
             (None, answer) => Ok(Entry::Reply(Turn {
@@ -202,6 +207,7 @@ impl From<WrittenError> for ModelError {
                 }
             }
             ErrorTier::Degraded => Self::Degraded { provider, what },
+            ErrorTier::Overrun => Self::Overrun { provider, what },
             ErrorTier::Cancelled => Self::Cancelled,
         }
     }

@@ -50,9 +50,9 @@ const PROVIDER: &str = "scripted";
 ///       stop: length                    # end, tools, length or filtered
 /// ```
 ///
-/// Only `agents` is required. An `error` (`transient`, `rate_limited`,
+/// Only `agents` is required. An `error` (`transient`, `rate_limited`, `degraded`,
 /// `permanent` or `user_fixable`, with `what` and `hint`) is what one attempt at
-/// the turn after it gets.
+/// the turn after it gets; with `after`, it breaks off after these words.
 pub struct ScriptedModel {
     source: Source,
     label: Option<String>,
@@ -77,7 +77,7 @@ struct Script {
 /// A turn: what goes wrong first, then what is said.
 #[derive(Default)]
 struct Slot {
-    errors: Vec<ModelError>,
+    errors: Vec<(String, ModelError)>,
     // Absent when a script ends in errors.
     reply: Option<Turn>,
 }
@@ -179,7 +179,12 @@ impl ScriptedModel {
     ) -> Result<Response, ModelError> {
         let (delay, response) = match &self.source {
             Source::Script(script) => {
-                let turn = script.turn(request)?;
+                let turn = script.turn(request).map_err(|(said, error)| {
+                    if !said.is_empty() {
+                        deltas.take(Delta::Text(said));
+                    }
+                    error
+                })?;
                 let label = self.label.as_deref().unwrap_or(&request.model);
                 (turn.delay, turn.response(request, label))
             }
@@ -233,11 +238,13 @@ impl Provider for ScriptedModel {
 }
 
 impl Script {
-    fn turn(&self, request: &Request) -> Result<&Turn, ModelError> {
+    /// The turn, or what is said before what goes wrong.
+    fn turn(&self, request: &Request) -> Result<&Turn, (String, ModelError)> {
         let Some(slots) = self.agents.get(&request.agent) else {
             let names = nearest(&request.agent, self.agents.keys().map(String::as_str));
             let hint = did_you_mean(&names);
-            return Err(self.refuse(format!("has no agent `{}`{hint}", request.agent)));
+            let what = format!("has no agent `{}`{hint}", request.agent);
+            return Err(self.refuse(what));
         };
         let slot = slots.get(request.turn as usize);
         if let Some(error) = slot.and_then(|slot| self.next_error(slot, request)) {
@@ -252,7 +259,7 @@ impl Script {
         })
     }
 
-    fn next_error(&self, slot: &Slot, request: &Request) -> Option<ModelError> {
+    fn next_error(&self, slot: &Slot, request: &Request) -> Option<(String, ModelError)> {
         if slot.errors.is_empty() {
             return None;
         }
@@ -268,11 +275,12 @@ impl Script {
         error
     }
 
-    fn refuse(&self, what: String) -> ModelError {
-        ModelError::Permanent {
+    fn refuse(&self, what: String) -> (String, ModelError) {
+        let error = ModelError::Permanent {
             provider: PROVIDER.to_owned(),
             what: format!("`{}` {what}", self.name),
-        }
+        };
+        (String::new(), error)
     }
 }
 
@@ -282,7 +290,8 @@ fn into_slots(entries: impl Iterator<Item = Entry>) -> Vec<Slot> {
     let mut slot = Slot::default();
     for entry in entries {
         match entry {
-            Entry::Error(error) => slot.errors.push(error),
+            Entry::Error(error) => slot.errors.push((String::new(), error)),
+            Entry::Cut(said, error) => slot.errors.push((said, error)),
             Entry::Reply(turn) => {
                 slot.reply = Some(turn);
                 slots.push(std::mem::take(&mut slot));

@@ -19,6 +19,8 @@ pub enum Entry {
     Reply(Turn),
     /// What one attempt at the next turn gets instead.
     Error(ModelError),
+    /// The same, after it was heard to say this much.
+    Cut(String, ModelError),
 }
 
 impl From<Turn> for Entry {

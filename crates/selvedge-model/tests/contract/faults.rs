@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use selvedge_model::{ErrorTier, ModelError};
 use selvedge_testkit::{Reply, ReplyFault, Wire};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{KEY, WIRES, World, provider, request};
@@ -23,8 +24,10 @@ async fn a_status_says_what_to_do() {
         (307, ErrorTier::UserFixable),
         (429, ErrorTier::RateLimited),
         (500, ErrorTier::Transient),
-        (503, ErrorTier::Transient),
-        (529, ErrorTier::Transient),
+        (502, ErrorTier::Transient),
+        (503, ErrorTier::Degraded),
+        (504, ErrorTier::Transient),
+        (529, ErrorTier::Degraded),
     ];
     for wire in WIRES {
         let world = World::new(wire).await;
@@ -70,18 +73,11 @@ async fn the_wait_a_provider_asks_for_is_understood() {
 async fn an_answer_that_is_not_whole_is_transient() {
     for wire in WIRES {
         let world = World::new(wire).await;
-        let event = match wire {
-            Wire::OpenAi => "data: {\"error\":{\"message\":\"overloaded\"}}\n\n",
-            Wire::Anthropic => {
-                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n"
-            }
-        };
         let faults = [
             (ReplyFault::TruncatedCall, "ended"),
             (ReplyFault::BadUtf8, "not valid UTF-8"),
             (ReplyFault::Empty, "empty reply"),
             (ReplyFault::NoStop, "without saying why"),
-            (ReplyFault::ErrorEvent(event.into()), "overloaded"),
             (
                 ReplyFault::ErrorEvent("data: {\"choices\": [tru\n\n".into()),
                 "cannot be read",
@@ -104,9 +100,51 @@ async fn an_answer_that_is_not_whole_is_transient() {
     }
 }
 
+/// An error within a stream, as each protocol writes it.
+fn error_event(wire: Wire, kind: &str) -> String {
+    let error = match wire {
+        Wire::OpenAi => json!({"error": {"type": kind, "message": "sorry"}}),
+        Wire::Responses => json!({"type": "error", "code": kind, "message": "sorry"}),
+        Wire::Anthropic => json!({"type": "error", "error": {"type": kind, "message": "sorry"}}),
+        Wire::Gemini => json!({"error": {"status": kind, "message": "sorry"}}),
+    };
+    format!("data: {error}\n\n")
+}
+
+#[tokio::test]
+async fn an_error_within_a_stream_is_read_like_a_status() {
+    for wire in WIRES {
+        let world = World::new(wire).await;
+        let words = match wire {
+            Wire::OpenAi | Wire::Responses => ["rate_limit_exceeded", "server_is_overloaded"],
+            Wire::Anthropic => ["rate_limit_error", "overloaded_error"],
+            Wire::Gemini => ["RESOURCE_EXHAUSTED", "UNAVAILABLE"],
+        };
+        let tiers = [
+            (words[0], ErrorTier::RateLimited),
+            (words[1], ErrorTier::Degraded),
+            ("invalid_request_error", ErrorTier::Permanent),
+            ("invalid_api_key", ErrorTier::UserFixable),
+            ("who_knows", ErrorTier::Transient),
+        ];
+        for (word, tier) in tiers {
+            let event = ReplyFault::ErrorEvent(error_event(wire, word));
+            let error = fails(&world, event).await;
+            assert_eq!(error.tier(), tier, "{wire:?} {word}: {error}");
+            assert!(error.to_string().contains("sorry"), "{wire:?}: {error}");
+        }
+    }
+    let world = World::new(Wire::Responses).await;
+    let failed = json!({"type": "response.failed", "response":
+        {"error": {"code": "rate_limit_exceeded", "message": "sorry"}}});
+    let event = ReplyFault::ErrorEvent(format!("data: {failed}\n\n"));
+    assert_eq!(fails(&world, event).await.tier(), ErrorTier::RateLimited);
+}
+
 #[tokio::test]
 async fn arguments_that_are_not_json_are_passed_on_as_written() {
-    for wire in WIRES {
+    // Gemini's are JSON by their place in the event.
+    for wire in [Wire::OpenAi, Wire::Responses, Wire::Anthropic] {
         let world = World::new(wire).await;
         let response = world
             .ask(Reply::fault(ReplyFault::MalformedCall))
@@ -202,8 +240,7 @@ async fn a_key_is_in_no_error_even_if_the_provider_repeats_it() {
             );
             assert!(error.to_string().chars().count() < 600);
         }
-        let event =
-            format!("data: {{\"type\":\"error\",\"error\":{{\"message\":\"key {KEY}\"}}}}\n\n");
+        let event = error_event(wire, KEY).replace("sorry", KEY);
         let error = fails(&world, ReplyFault::ErrorEvent(event)).await;
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     }
@@ -227,11 +264,11 @@ async fn a_server_that_is_not_there_may_come_back() {
             .ask(&request(), &mut |_| {}, &CancellationToken::new())
             .await
             .unwrap_err();
-        assert_eq!(error.tier(), ErrorTier::Transient);
+        assert_eq!(error.tier(), ErrorTier::Degraded);
         assert!(
             error
                 .to_string()
-                .starts_with("test: `127.0.0.1` cannot be reached: "),
+                .starts_with("test is in trouble: `127.0.0.1` cannot be reached: "),
             "{error}"
         );
     }

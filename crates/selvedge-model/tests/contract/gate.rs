@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use selvedge_model::{
-    Budget, BudgetError, Catalogue, ErrorTier, Gate, HttpOptions, Limits, Providers, Request,
+    Ask, Budget, BudgetError, Catalogue, ErrorTier, Gate, HttpOptions, Limits, Providers, Request,
     Retry, Usage, Usd,
 };
-use selvedge_runtime::{SeededChance, SystemClock};
+use selvedge_runtime::{Notice, SeededChance, SystemClock};
 use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 use tokio_util::sync::CancellationToken;
 
@@ -55,20 +55,25 @@ async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
         ..Usage::default()
     }));
     let notices = Mutex::new(Vec::new());
-    let notice = |text: &str| notices.lock().unwrap().push(text.to_owned());
-    let answered = gate(&server)
-        .ask(&asking(), &mut |_| {}, &notice, &CancellationToken::new())
-        .await
-        .unwrap();
+    let notice = |notice: Notice| notices.lock().unwrap().push(notice.text);
+    let (gate, request, cancel) = (gate(&server), asking(), CancellationToken::new());
+    let failed = gate.ask(&request, &mut |_| {}, &notice, &cancel).await;
+    let failed = failed.unwrap_err();
+    let broken = failed.broken.unwrap();
+    let wasted = broken.spend();
+    assert!(wasted.tokens > 0 && wasted.calls == 0 && wasted.usd > Usd::ZERO);
+    assert_eq!((broken.tier, failed.attempts), (ErrorTier::Transient, 1));
+    let ask = Ask {
+        course: failed.go_on,
+        ..Ask::from(&request)
+    };
+    let answered = gate.ask(ask, &mut |_| {}, &notice, &cancel).await.unwrap();
     assert_eq!(
         (answered.attempts, answered.response.text().as_str()),
         (3, "hi")
     );
     assert_eq!(answered.cost, Usd::from_dollars(0.002));
-    let wasted = answered.wasted;
-    assert!(wasted.tokens > 0 && wasted.calls == 0 && wasted.usd > Usd::ZERO);
-    assert_eq!(answered.spend().calls, 1);
-    assert_eq!(answered.spend().tokens, 1100 + wasted.tokens);
+    assert_eq!((answered.spend().calls, answered.spend().tokens), (1, 1100));
     assert!(
         answered
             .first_token_ms
@@ -79,17 +84,37 @@ async fn a_call_survives_two_failures_and_pays_for_what_had_begun() {
 }
 
 #[tokio::test]
-async fn what_a_person_must_fix_is_asked_once() {
+async fn what_asking_again_cannot_help_is_asked_once() {
+    for (status, tier) in [
+        (400, ErrorTier::Permanent),
+        (401, ErrorTier::UserFixable),
+        (403, ErrorTier::UserFixable),
+    ] {
+        let server = ModelServer::start().await;
+        server.push(Reply::fault(ReplyFault::status(status)));
+        server.push(Reply::text("never heard"));
+        let failed = gate(&server)
+            .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
+            .await
+            .unwrap_err();
+        assert_eq!((failed.error.tier(), failed.attempts), (tier, 1));
+        assert_eq!(server.requests().len(), 1, "status {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_leaves_what_was_heard() {
     let server = ModelServer::start().await;
-    server.push(Reply::fault(ReplyFault::status(401)));
+    let words = "one two three four five six seven eight nine ten ".repeat(20);
+    server.push(Reply::text(&words).with_fault(ReplyFault::ResetAt(3000)));
     let failed = gate(&server)
         .ask(&asking(), &mut |_| {}, &|_| {}, &CancellationToken::new())
         .await
         .unwrap_err();
-    assert_eq!(
-        (failed.error.tier(), failed.attempts),
-        (ErrorTier::UserFixable, 1)
-    );
+    let broken = failed.broken.unwrap();
+    let text = broken.text.text().unwrap();
+    assert!(!text.is_empty() && words.starts_with(&**text), "{text}");
+    assert!(failed.go_on.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,6 +21,7 @@ fn tool_turn() -> Vec<Arc<Message>> {
             id: id.into(),
             content: content.into(),
             is_error,
+            images: Vec::new(),
         })
     };
     let text = |text: &str| Part::Text { text: text.into() };
@@ -126,6 +127,7 @@ async fn a_conversation_in_messages() {
             "tools": [{
                 "name": "lookup", "description": "Looks up.",
                 "input_schema": {"type": "object", "properties": {"q": {"type": "integer"}}},
+                "cache_control": mark,
             }],
             "output_config": {"format": {"type": "json_schema", "schema": {
                 "type": "object", "properties": {"n": {"type": "integer"}},
@@ -138,54 +140,84 @@ async fn a_conversation_in_messages() {
 }
 
 #[tokio::test]
-async fn reasoning_goes_back_sealed_to_the_model_that_made_it_and_to_no_other() {
-    let world = World::new(Wire::Anthropic).await;
-    let reply = Reply::text("")
-        .reasoning("hm", "c2VhbA==")
-        .call("lookup", "{}");
-    let said = world.ask(reply).await.unwrap().message;
-    let answer = |model: &str| {
-        let result = ToolResult {
-            id: "toolu_0".into(),
-            content: "one".into(),
-            is_error: false,
-        };
-        let results = Message {
-            role: Role::Tool,
-            parts: vec![Part::ToolResult(result)],
-        };
-        let messages = vec![
-            Arc::new(Message::user("hello")),
-            Arc::new(said.clone()),
-            Arc::new(results),
-        ];
-        Request {
-            model: model.into(),
-            messages,
-            ..request()
-        }
-    };
-    world
-        .ask_with(Reply::text("ok"), &answer("test/model-1"))
-        .await
-        .unwrap();
-    let sent = &world.server.last_request().body["messages"][1]["content"];
+async fn a_conversation_in_responses() {
+    let body = sent(Wire::Responses, &full_request()).await;
+    let user = |text| json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
+    let call = |id, arguments| json!({"type": "function_call", "call_id": id, "name": "lookup", "arguments": arguments});
+    let output = |id, text| json!({"type": "function_call_output", "call_id": id, "output": text});
     assert_eq!(
-        sent[0],
-        json!({"type": "thinking", "thinking": "hm", "signature": "c2VhbA=="})
+        body,
+        json!({
+            "model": "model-1",
+            "instructions": "be brief",
+            "input": [
+                user("find both"),
+                {"type": "message", "role": "assistant",
+                    "content": [{"type": "output_text", "text": "Looking."}]},
+                call("a", r#"{ "q": 1 }"#), call("b", r#"{"not_a_json_object":"{\"q\": "}"#),
+                output("a", "one"), output("b", "error: bad JSON"),
+                user("hurry"),
+            ],
+            "tools": [{
+                "type": "function", "name": "lookup", "description": "Looks up.", "strict": false,
+                "parameters": {"type": "object", "properties": {"q": {"type": "integer"}}},
+            }],
+            "text": {"format": {"type": "json_schema", "name": "answer", "strict": true, "schema": {
+                "type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+                "required": ["n"], "additionalProperties": false,
+            }}},
+            "max_output_tokens": 256,
+            "temperature": 0.5,
+            "include": ["reasoning.encrypted_content"],
+            "store": false,
+            "stream": true,
+        })
     );
-    world
-        .ask_with(Reply::text("ok"), &answer("test/model-2"))
-        .await
-        .unwrap();
-    let sent = &world.server.last_request().body["messages"][1]["content"];
-    assert_eq!(sent[0]["type"], "tool_use");
-    let openai = World::new(Wire::OpenAi).await;
-    openai
-        .ask_with(Reply::text("ok"), &answer("test/model-1"))
-        .await
-        .unwrap();
-    assert!(!openai.server.last_request().body.to_string().contains("hm"));
+}
+
+#[tokio::test]
+async fn a_conversation_in_gemini() {
+    let request = Request {
+        model: "test/gemini-3.8-flash".into(),
+        ..full_request()
+    };
+    let body = sent(Wire::Gemini, &request).await;
+    let call = |id, args| json!({"functionCall": {"id": id, "name": "lookup", "args": args}});
+    let mut first = call("a", json!({"q": 1}));
+    first["thoughtSignature"] = json!("skip_thought_signature_validator");
+    let result = |id, response| json!({"functionResponse": {"id": id, "name": "lookup", "response": response}});
+    assert_eq!(
+        body,
+        json!({
+            "systemInstruction": {"parts": [{"text": "be brief"}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "find both"}]},
+                {"role": "model", "parts": [
+                    {"text": "Looking."},
+                    first,
+                    call("b", json!({"not_a_json_object": "{\"q\": "})),
+                ]},
+                {"role": "user", "parts": [
+                    result("a", json!({"output": "one"})), result("b", json!({"error": "bad JSON"})),
+                ]},
+                {"role": "user", "parts": [{"text": "hurry"}]},
+            ],
+            "tools": [{"functionDeclarations": [{
+                "name": "lookup", "description": "Looks up.",
+                "parametersJsonSchema": {"type": "object", "properties": {"q": {"type": "integer"}}},
+            }]}],
+            "generationConfig": {
+                "maxOutputTokens": 256,
+                "temperature": 0.5,
+                "responseMimeType": "application/json",
+                "responseJsonSchema": {
+                    "type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+                    "required": ["n"], "additionalProperties": false,
+                },
+                "thinkingConfig": {"includeThoughts": true},
+            },
+        })
+    );
 }
 
 #[tokio::test]
@@ -201,4 +233,18 @@ async fn the_key_travels_in_the_header_of_the_protocol() {
     assert_eq!(recorded.headers["x-api-key"], KEY);
     assert_eq!(recorded.headers["anthropic-version"], "2023-06-01");
     assert_eq!(recorded.path, "/v1/messages");
+    let world = World::new(Wire::Responses).await;
+    world.ask(Reply::text("ok")).await.unwrap();
+    let recorded = world.server.last_request();
+    assert_eq!(recorded.headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(recorded.path, "/v1/responses");
+    let world = World::new(Wire::Gemini).await;
+    world.ask(Reply::text("ok")).await.unwrap();
+    let recorded = world.server.last_request();
+    assert_eq!(recorded.headers["x-goog-api-key"], KEY);
+    assert_eq!(
+        recorded.path,
+        "/v1beta/models/model-1:streamGenerateContent"
+    );
+    assert_eq!(recorded.query, "alt=sse");
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_model::{
-    Anthropic, Delta, Endpoint, HttpOptions, Message, ModelError, OpenAiChat, Provider, Request,
-    Response,
+    Delta, Door, Endpoint, HttpOptions, Message, ModelError, Provider, Request, Response,
 };
 use selvedge_testkit::{ModelServer, Reply, Wire};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const WIRES: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
+pub(crate) const WIRES: [Wire; 4] = Wire::ALL;
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 pub(crate) struct World {
@@ -25,11 +24,7 @@ impl World {
 
     pub(crate) async fn with_silence(wire: Wire, silence_max: Duration) -> Self {
         let server = ModelServer::start().await;
-        let base_url = match wire {
-            Wire::OpenAi => server.openai_url(),
-            Wire::Anthropic => server.url(),
-        };
-        let provider = provider(wire, base_url, silence_max);
+        let provider = provider(wire, server.base_url(wire), silence_max);
         Self { server, provider }
     }
 
@@ -74,14 +69,12 @@ pub(crate) fn provider(wire: Wire, base_url: String, silence_max: Duration) -> B
     let endpoint = Endpoint {
         provider: "test".into(),
         base_url,
+        door: Door::Plain,
         key: Some(KEY.into()),
         key_variable: Some("TEST_API_KEY".into()),
         options,
     };
-    match wire {
-        Wire::OpenAi => Box::new(OpenAiChat::new(endpoint)),
-        Wire::Anthropic => Box::new(Anthropic::new(endpoint)),
-    }
+    wire.provider(endpoint)
 }
 
 pub(crate) fn request() -> Request {

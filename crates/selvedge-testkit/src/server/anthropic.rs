@@ -3,13 +3,13 @@
 use selvedge_model::Stop;
 use serde_json::{Value, json};
 
-use super::Recorded;
 use super::frames::{Frames, named, pieces};
 use super::reply::Reply;
+use super::wire::Asked;
 
 /// The reply as a stream.
-pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
-    let mut message = whole(request, reply);
+pub(super) fn frames(asked: &Asked, reply: &Reply) -> Frames {
+    let mut message = whole(asked, reply);
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
     message["usage"]["output_tokens"] = json!(1);
@@ -41,7 +41,10 @@ pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
             json!({"type": "tool_use", "id": format!("toolu_{i}"), "name": name, "input": {}});
         blocks.add(block, pieces(arguments).into_iter().map(delta).collect());
     }
-    let usage = json!({"output_tokens": reply.usage.output});
+    let usage = json!({
+        "output_tokens": reply.usage.output,
+        "output_tokens_details": {"thinking_tokens": reply.usage.reasoning},
+    });
     let delta = json!({"stop_reason": stop_reason(reply), "stop_sequence": null});
     Frames {
         open,
@@ -54,7 +57,7 @@ pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
 }
 
 /// The reply in one piece.
-pub(super) fn whole(request: &Recorded, reply: &Reply) -> Value {
+pub(super) fn whole(asked: &Asked, reply: &Reply) -> Value {
     let mut content = Vec::new();
     if let Some((thinking, signature)) = &reply.reasoning {
         content.push(json!({"type": "thinking", "thinking": thinking, "signature": signature}));
@@ -70,13 +73,14 @@ pub(super) fn whole(request: &Recorded, reply: &Reply) -> Value {
     }
     let usage = &reply.usage;
     json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": request.body["model"],
+        "id": "msg_1", "type": "message", "role": "assistant", "model": asked.model,
         "content": content, "stop_reason": stop_reason(reply), "stop_sequence": null,
         "usage": {
             "input_tokens": usage.input.saturating_sub(usage.cached + usage.cache_written),
             "cache_read_input_tokens": usage.cached,
             "cache_creation_input_tokens": usage.cache_written,
             "output_tokens": usage.output,
+            "output_tokens_details": {"thinking_tokens": usage.reasoning},
         },
     })
 }

@@ -11,7 +11,8 @@ use futures::stream;
 
 use super::fault::ReplyFault;
 use super::reply::Reply;
-use super::{Abandoned, Recorded, Wire, anthropic, openai};
+use super::wire::Asked;
+use super::{Abandoned, Recorded};
 
 /// The response to a request.
 pub(super) fn respond(request: &Recorded, reply: &Reply, abandoned: Abandoned) -> Response<Body> {
@@ -58,16 +59,11 @@ fn spoken(
     abandoned: Abandoned,
 ) -> Response<Body> {
     let written = fault.map_or_else(|| reply.clone(), |fault| fault.rewrite(reply));
-    if request.body["stream"] != true {
-        return json(match request.wire {
-            Wire::OpenAi => openai::whole(request, &written).to_string(),
-            Wire::Anthropic => anthropic::whole(request, &written).to_string(),
-        });
+    let asked = Asked::from(request);
+    if !asked.streams {
+        return json(request.wire.whole(&asked, &written).to_string());
     }
-    let mut frames = match request.wire {
-        Wire::OpenAi => openai::frames(request, &written),
-        Wire::Anthropic => anthropic::frames(request, &written),
-    };
+    let mut frames = request.wire.frames(&asked, &written);
     if let Some(fault) = fault {
         fault.disturb(&mut frames);
     }

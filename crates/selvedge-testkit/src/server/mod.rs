@@ -1,15 +1,18 @@
 //! A model server on the local machine, honest or faulty as told.
 //!
-//! It speaks the two protocols most of the world speaks, over real sockets, so
-//! that a client meets what it will meet outside: split events, resets, stalls,
+//! It speaks the protocols of the providers, over real sockets, so that a client meets what it will meet outside: split events, resets, stalls,
 //! half-written calls. Every request is kept for the test to look at.
 
 mod anthropic;
 mod body;
 mod fault;
 mod frames;
+mod gemini;
 mod openai;
 mod reply;
+mod responses;
+mod storm;
+mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -28,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use fault::ReplyFault;
 pub use reply::Reply;
+pub use storm::{Case, STORM_KEY, Storm};
+pub use wire::Wire;
 
 /// A server that answers from a queue of replies or by a function.
 ///
@@ -38,15 +43,6 @@ pub struct ModelServer {
     stop: CancellationToken,
 }
 
-/// Which protocol a request speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
-    /// OpenAI's Chat Completions.
-    OpenAi,
-    /// Anthropic's Messages.
-    Anthropic,
-}
-
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -54,10 +50,14 @@ pub struct Recorded {
     pub wire: Wire,
     /// Its path.
     pub path: String,
+    /// What stands after the path's question mark.
+    pub query: String,
     /// Its headers, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// Its body.
     pub body: Value,
+    /// Its body, byte for byte.
+    pub text: String,
     /// The other end of the connection it came on.
     pub peer: SocketAddr,
 }
@@ -130,9 +130,17 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// The base URL for OpenAI's protocol.
+    /// The base URL for OpenAI's protocols.
     pub fn openai_url(&self) -> String {
         format!("{}/v1", self.url())
+    }
+
+    /// The base URL for a protocol.
+    pub fn base_url(&self, wire: Wire) -> String {
+        match wire {
+            Wire::OpenAi | Wire::Responses => self.openai_url(),
+            Wire::Anthropic | Wire::Gemini => self.url(),
+        }
     }
 
     /// Adds a reply to the queue.
@@ -183,10 +191,9 @@ async fn answer_request(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let wire = match uri.path() {
-        path if path.ends_with("/chat/completions") => Wire::OpenAi,
-        path if path.ends_with("/messages") => Wire::Anthropic,
-        path => return body::plain(StatusCode::NOT_FOUND, format!("nothing is at `{path}`")),
+    let path = uri.path();
+    let Some(wire) = Wire::of_path(path) else {
+        return body::plain(StatusCode::NOT_FOUND, format!("nothing is at `{path}`"));
     };
     let text = |(name, value): (_, &axum::http::HeaderValue)| {
         let name: &axum::http::HeaderName = name;
@@ -197,9 +204,11 @@ async fn answer_request(
     };
     let recorded = Recorded {
         wire,
-        path: uri.path().to_owned(),
+        path: path.to_owned(),
+        query: uri.query().unwrap_or_default().to_owned(),
         headers: headers.iter().map(text).collect(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        text: String::from_utf8_lossy(&body).into_owned(),
         peer,
     };
     let queued = lock(&shared.queue).pop_front();
@@ -258,6 +267,15 @@ mod tests {
         assert!(
             anthropic.contains(r#""stop_reason":"tool_use""#)
                 && anthropic.contains(r#""input":{"a":1}"#)
+        );
+        let responses = post(&server, "/v1/responses", r#"{"model":"m"}"#).await;
+        assert!(
+            responses.contains(r#""status":"completed""#)
+                && responses.contains(r#""arguments":"{\"a\": 1}""#)
+        );
+        let gemini = post(&server, "/v1beta/models/m:generateContent", "{}").await;
+        assert!(
+            gemini.contains(r#""finishReason":"STOP""#) && gemini.contains(r#""args":{"a":1}"#)
         );
         assert_eq!(server.requests()[1].body["model"], "m");
     }

@@ -3,16 +3,16 @@
 use selvedge_model::Stop;
 use serde_json::{Value, json};
 
-use super::Recorded;
 use super::frames::{Frames, data, pieces};
 use super::reply::Reply;
+use super::wire::Asked;
 
 /// The reply as a stream.
-pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
+pub(super) fn frames(asked: &Asked, reply: &Reply) -> Frames {
     let chunk = |choices: Value| {
         json!({
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1,
-            "model": request.body["model"], "choices": choices,
+            "model": asked.model, "choices": choices,
         })
     };
     let delta = |delta: Value| {
@@ -35,7 +35,8 @@ pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
     );
     for (i, (name, arguments)) in reply.calls.iter().enumerate() {
         let function = json!({"name": name, "arguments": ""});
-        let opening = json!({"index": i, "id": format!("call_{i}"), "type": "function", "function": function});
+        let opening =
+            json!({"index": i, "id": Reply::call_id(i), "type": "function", "function": function});
         content.push(delta(json!({"tool_calls": [opening]})));
         for piece in pieces(arguments) {
             content.push(delta(
@@ -45,7 +46,7 @@ pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
     }
     let finish = json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(reply)}]);
     let mut stop = vec![data(&chunk(finish))];
-    if request.body["stream_options"]["include_usage"] == true {
+    if asked.counts {
         let mut last = chunk(json!([]));
         last["usage"] = usage(reply);
         stop.push(data(&last));
@@ -60,17 +61,17 @@ pub(super) fn frames(request: &Recorded, reply: &Reply) -> Frames {
 }
 
 /// The reply in one piece.
-pub(super) fn whole(request: &Recorded, reply: &Reply) -> Value {
+pub(super) fn whole(asked: &Asked, reply: &Reply) -> Value {
     let call = |(i, (name, arguments)): (usize, &(String, String))| {
         let function = json!({"name": name, "arguments": arguments});
-        json!({"id": format!("call_{i}"), "type": "function", "function": function})
+        json!({"id": Reply::call_id(i), "type": "function", "function": function})
     };
     let mut message = json!({"role": "assistant", "content": reply.text});
     if !reply.calls.is_empty() {
         message["tool_calls"] = reply.calls.iter().enumerate().map(call).collect();
     }
     json!({
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": request.body["model"],
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": asked.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(reply)}],
         "usage": usage(reply),
     })

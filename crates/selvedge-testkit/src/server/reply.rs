@@ -1,4 +1,4 @@
-//! What the server says, in neither protocol.
+//! What the server says, in no protocol.
 
 use std::time::Duration;
 
@@ -79,6 +79,11 @@ impl Reply {
             fault: Some(fault),
             ..self
         }
+    }
+
+    /// The id of its nth call, as all but Anthropic have it.
+    pub(super) fn call_id(nth: usize) -> String {
+        format!("call_{nth}")
     }
 
     pub(super) fn stop_reason(&self) -> Stop {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use selvedge_ledger::Payload;
 use selvedge_model::{
-    DeltaSink, Message, ModelError, Part, Price, Provider, Request, Response, Role, Stop, ToolCall,
-    Usage, Usd,
+    Delta, DeltaSink, Message, ModelError, Part, Price, Provider, Request, Response, Role, Stop,
+    ToolCall, Usage, Usd,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ impl Provider for SimModel {
     async fn ask(
         &self,
         request: &Request,
-        _deltas: &mut dyn DeltaSink,
+        deltas: &mut dyn DeltaSink,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
         let latency = Duration::from_millis(1 + self.faults.below(400));
@@ -42,6 +42,13 @@ impl Provider for SimModel {
             () = tokio::time::sleep(latency) => {}
         }
         if self.faults.percent(self.fault_percent) {
+            if self.faults.percent(30) {
+                self.counts
+                    .lock()
+                    .expect("one thread")
+                    .hit("model broke off");
+                deltas.take(Delta::Text("I was about to ".into()));
+            }
             return Err(self.fault());
         }
         Ok(self.answer(request))

@@ -590,6 +590,7 @@ impl<'a> Universe<'a> {
             model: "sim/one".into(),
             fallbacks: Vec::new(),
             awaited: false,
+            priority: 60,
             system: Payload::new("You help."),
             tools: tools.clone(),
             definitions: Payload::new(json!(definitions).to_string()),

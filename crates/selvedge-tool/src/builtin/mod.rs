@@ -26,6 +26,8 @@ mod write_file;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::tool::Tool;
 
 /// Every built-in tool.
@@ -52,8 +54,14 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// So much file work goes on at once. A thousand sessions that read a line each
+/// would otherwise start hundreds of threads, which cost more than the reading.
+const BLOCKING_MAX: usize = 4;
+static BLOCKING: Semaphore = Semaphore::const_new(BLOCKING_MAX);
+
 /// Does file work where it may block. The runtime's own threads stay free.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let _place = BLOCKING.acquire().await.expect("it is never closed");
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

@@ -3,8 +3,7 @@
 //! The text is given as it is, so that a piece of it can be used as `old` in an
 //! edit. Only a page that is not the whole has a line above it that says so.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -76,8 +75,15 @@ impl Tool for ReadFile {
             };
         }
         let workspace = Arc::clone(&context.workspace);
+        if let Some(content) = workspace.read_at_once(&arguments.path) {
+            let bytes = content.len() as u64;
+            return read(&arguments, bytes, Cursor::new(content));
+        }
         blocking(move || match workspace.open_file(&arguments.path) {
-            Ok((file, _)) => read(&arguments, file),
+            Ok((file, _)) => {
+                let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+                read(&arguments, bytes, file)
+            }
             Err(error) => error.into(),
         })
         .await
@@ -89,9 +95,8 @@ impl Tool for ReadFile {
     }
 }
 
-fn read(arguments: &Arguments, file: File) -> ToolOutput {
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut reader = BufReader::with_capacity(BINARY_CHECK_BYTES, file);
+fn read(arguments: &Arguments, bytes: u64, content: impl Read) -> ToolOutput {
+    let mut reader = BufReader::with_capacity(BINARY_CHECK_BYTES, content);
     match reader.fill_buf() {
         Ok(start) if start.contains(&0) => ToolOutput::error(format!(
             "`{}` is a binary file of {bytes} bytes: use `run_command` with a program that understands it",
@@ -296,7 +301,7 @@ mod tests {
         let world = World::new(&[("dir/x", "")]);
         let root = world.root();
         std::fs::write(root.join("bin"), b"\x7fELF\0\0").unwrap();
-        let sparse = File::create(root.join("sparse")).unwrap();
+        let sparse = std::fs::File::create(root.join("sparse")).unwrap();
         sparse.set_len(1 << 40).unwrap();
         rustix::fs::mknodat(
             world.context.workspace.dir(),

@@ -6,13 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use super::Policy;
+use super::arguments::{
+    guarded, inner_commands, leading_options, removal, set_by, takes_text_first,
+};
 use super::git;
 use super::programs::{Kind, PROGRAMS};
 use super::rules::base;
 use super::script::{awk_is_plain, sed_is_plain};
 use super::shell::{self, Redirect, Script, Segment, Word};
-use super::site::{Guard, Place, Site, guard};
-use super::verdict::{Decision, Finding, Part, Source};
+use super::site::{Place, Site};
+use super::verdict::{Decision, Finding, Part};
 use super::wrapper;
 
 /// Text within text within text: a command that quotes others deeper than this is
@@ -103,8 +106,10 @@ impl Court<'_> {
                 .any(|p| PROGRAMS.is_fetcher(base(p)))
         });
         findings.extend(self.words(&segment.words, feed));
-        if segment.program() == Some("cd") {
-            self.go(segment);
+        match segment.program() {
+            Some("cd" | "pushd") => self.go(segment),
+            Some("popd") => self.here = None,
+            _ => {}
         }
         findings
     }
@@ -121,6 +126,12 @@ impl Court<'_> {
     }
 
     fn place(&self, text: &str) -> Option<Place> {
+        let home = ["$HOME", "${HOME}"]
+            .iter()
+            .find_map(|home| text.strip_prefix(home));
+        let home = home.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let home = home.map(|rest| format!("~{rest}"));
+        let text = home.as_deref().unwrap_or(text);
         let is_relative = !text.starts_with(['/', '~']);
         match &self.here {
             None if is_relative => None,
@@ -274,6 +285,11 @@ impl Court<'_> {
             }
             Kind::Reads | Kind::Writes | Kind::Runs => {
                 findings.extend(self.arguments(name, words, kind));
+                findings.extend(set_by(name, words));
+                if kind == Kind::Runs && feed.is_some() && texts.contains(&"-") {
+                    let reason = format!("`{name} -` runs what it is fed");
+                    findings.push(Finding::ask("program as text", reason));
+                }
             }
         }
         findings.extend(
@@ -467,82 +483,4 @@ impl Court<'_> {
             _ => Finding::allow("sandbox", "it can do no more than the sandbox lets it"),
         })]
     }
-}
-
-/// What is said of a place of the workspace that is to be changed.
-pub(super) fn guarded(place: &Path) -> Option<Finding> {
-    let shown = place.display();
-    let (decision, says, why) = match guard(place)? {
-        Guard::Git => (
-            Decision::Deny,
-            ".git",
-            "git's own: a hook or a setting there runs later",
-        ),
-        Guard::Selvedge => (
-            Decision::Deny,
-            ".selvedge",
-            "Selvedge's own: it decides what agents may do",
-        ),
-        Guard::Instructions => (Decision::Ask, "instructions", "what agents are told"),
-        Guard::Automation => return None,
-    };
-    Some(Finding::new(
-        decision,
-        Source::BuiltIn,
-        says,
-        format!("`{shown}` is {why}"),
-    ))
-}
-
-/// The commands that `find` and `fd` run for what they find.
-fn inner_commands(name: &str, words: &[Word]) -> Vec<Vec<Word>> {
-    let starts: &[&str] = match name {
-        "find" => &["-exec", "-execdir", "-ok", "-okdir"],
-        "fd" | "fdfind" => &["-x", "--exec", "-X", "--exec-batch"],
-        _ => return Vec::new(),
-    };
-    let begins = |word: &Word| starts.contains(&word.shown());
-    let ends = |word: &&Word| !matches!(word.shown(), ";" | "+");
-    let inner = |at: usize| words[at + 1..].iter().take_while(ends).cloned().collect();
-    let at = words.iter().enumerate().filter(|(_, word)| begins(word));
-    at.map(|(at, _)| inner(at))
-        .filter(|inner: &Vec<Word>| !inner.is_empty())
-        .collect()
-}
-
-/// Removing a folder as a whole, where a slip costs everything.
-fn removal(words: &[Word]) -> Option<Finding> {
-    let is_deep = |text: &str| {
-        text == "--recursive"
-            || (text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R']))
-    };
-    if !words[1..].iter().any(|word| is_deep(word.shown())) {
-        return None;
-    }
-    let is_broad = |word: &&Word| {
-        let text = word.shown().trim_end_matches('/');
-        word.is_dynamic() || matches!(text, "" | "." | ".." | "*" | "./*" | "~" | ".*" | "/*")
-    };
-    let targets = words[1..]
-        .iter()
-        .filter(|word| !word.shown().starts_with('-'));
-    let broad = targets.clone().find(is_broad)?;
-    let reason = format!("it removes `{}` with everything in it", broad.shown());
-    Some(Finding::ask("rm -r", reason))
-}
-
-/// Programs whose first argument is no path but a pattern or a script.
-fn takes_text_first(name: &str) -> bool {
-    matches!(
-        name,
-        "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "mawk" | "jq" | "yq"
-    )
-}
-
-fn leading_options<'a, 'b>(texts: &'b [&'a str]) -> &'b [&'a str] {
-    let count = texts
-        .iter()
-        .take_while(|t| t.starts_with('-') && **t != "-" && **t != "--")
-        .count();
-    &texts[..count]
 }

@@ -6,10 +6,11 @@
 //!
 //! In reading order: `verdict` (what a decision is), `rules` (patterns in layers),
 //! `roles` and `git` (the two tables), `site` (where paths lead), `shell` (a command
-//! taken apart), `programs` (what is known of them), `command` (the judging of
-//! commands), `bound` (what an approval is bound to), `grants` (what was approved for
-//! longer), `visible` (how it is shown).
+//! taken apart), `programs` and `arguments` (what is known of them), `command` (the
+//! judging of commands), `bound` (what an approval is bound to), `grants` (what was
+//! approved for longer), `visible` (how it is shown).
 
+mod arguments;
 mod bound;
 mod command;
 mod git;
@@ -195,7 +196,7 @@ fn by_files(policy: &Policy, site: &Site, world: World, path: &str) -> Vec<Findi
     let mut findings = by_rules(policy, &[verb, &shown]);
     let is_allowed = !findings.is_empty() && findings.iter().all(|f| f.decision == Decision::Allow);
     if world != World::Reads {
-        let guarded = command::guarded(&place);
+        let guarded = arguments::guarded(&place);
         findings.extend(guarded.filter(|f| !is_allowed || f.decision == Decision::Deny));
     }
     findings

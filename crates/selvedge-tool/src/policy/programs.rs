@@ -57,6 +57,8 @@ impl Programs {
             () if self.shells.contains(name) => Kind::Interprets { is_shell: true },
             () if self.interpreters.contains(name) => Kind::Interprets { is_shell: false },
             () if self.wrappers.contains(name) => Kind::Wraps,
+            // A loader runs the program that it is given.
+            () if name.starts_with("ld") && name.contains(".so") => Kind::Wraps,
             () if self.reads.contains(name) => Kind::Reads,
             () if self.writes.contains(name) => Kind::Writes,
             () => Kind::Runs,
@@ -102,7 +104,7 @@ fn is_option(option: &str, argument: &str) -> bool {
                 && !argument.starts_with("--")
                 && argument[1..].contains(&option[1..])
         }
-        None => name == option,
+        None => glob(option, argument),
     }
 }
 

@@ -104,6 +104,9 @@ pub(super) fn base(program: &str) -> &str {
 /// Whether `pattern`, in which `*` stands for any text and `?` for a character, is
 /// the whole of `text`.
 pub fn glob(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);

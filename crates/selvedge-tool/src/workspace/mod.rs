@@ -16,13 +16,14 @@ pub(crate) use place::{FILE_BYTES_MAX, Place};
 pub(crate) use walk::Walk;
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 /// A directory that tools work in.
 #[derive(Debug)]
@@ -97,12 +98,45 @@ impl Workspace {
 
     /// Opens a regular file for reading, without ever waiting for a writer.
     pub fn open_file(&self, text: &str) -> Result<(File, PathBuf), PathError> {
-        let place = self.existing(text)?;
-        let file = self
-            .open_at(&place)
-            .map_err(|source| PathError::from_io(text, source))?;
+        let relative = self.relative(text)?;
+        let (file, place) = match self.open_straight(&relative, ResolveFlags::empty()) {
+            Some(file) => (file, relative),
+            None => self
+                .canonical(&relative)
+                .and_then(|place| Ok((self.open_at(&place)?, place)))
+                .map_err(|source| PathError::from_io(text, source))?,
+        };
         place::regular(text, &file)?;
         Ok((file, place))
+    }
+
+    /// A short regular file that the system has in memory, without any waiting, so
+    /// that no other thread is needed. `None` for all else.
+    pub(crate) fn read_at_once(&self, text: &str) -> Option<Vec<u8>> {
+        let relative = self.relative(text).ok()?;
+        let file = self.open_straight(&relative, ResolveFlags::CACHED)?;
+        let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let bytes = usize::try_from(metadata.len()).ok()?;
+        if bytes > AT_ONCE_BYTES_MAX {
+            return None;
+        }
+        let mut content = vec![0; bytes];
+        let mut whole = [IoSliceMut::new(&mut content)];
+        let read = preadv2(&file, &mut whole, 0, ReadWriteFlags::NOWAIT).ok()?;
+        (read == bytes).then_some(content)
+    }
+
+    /// Opens a path that is its own resolution, as nearly all are, in one step.
+    /// `None` leaves it to the way that resolves symlinks and finds the words for
+    /// what is wrong.
+    fn open_straight(&self, relative: &Path, also: ResolveFlags) -> Option<File> {
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if relative.as_os_str().is_empty() || !relative.components().all(is_plain) {
+            return None;
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | also;
+        let opened = openat2(&self.dir, relative, READ, Mode::empty(), resolve);
+        opened.ok().map(File::from)
     }
 
     /// Opens a directory, which [`Self::existing`] has resolved.
@@ -122,9 +156,7 @@ impl Workspace {
             return Ok(File::from(self.open_dir(place)?));
         };
         let parent = self.open_dir(place.parent().unwrap_or(Path::new("")))?;
-        // Without NONBLOCK the opening of a FIFO waits until somebody writes.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(File::from(openat(&parent, name, flags, Mode::empty())?))
+        Ok(File::from(openat(&parent, name, READ, Mode::empty())?))
     }
 
     fn canonical(&self, relative: &Path) -> io::Result<PathBuf> {
@@ -138,6 +170,15 @@ impl Workspace {
             .collect())
     }
 }
+
+/// More than this is copied where it holds nobody up.
+const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+
+/// How a file is opened: a symlink is an error, and no FIFO is waited for.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
 
 /// How a directory on the way is opened: a symlink there is an error.
 const DIRECTORY: OFlags = OFlags::RDONLY

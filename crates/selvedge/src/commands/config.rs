@@ -84,7 +84,8 @@ impl Show {
         }
         if !self.json {
             out::line(&table(&rows));
-            let providers = config.catalogue().get("providers");
+            let catalogue = config.catalogue();
+            let providers = catalogue.get("providers");
             let added = providers.and_then(toml::Value::as_table).map(|t| t.len());
             if let Some(added) = added {
                 out::say(&format!("[catalogue] says something of {added} providers"));

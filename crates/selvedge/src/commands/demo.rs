@@ -13,8 +13,8 @@ use crate::drive::Options;
 use crate::error::{Error, Exit, Result};
 use crate::out;
 use crate::paths::Paths;
+use crate::script::Script;
 use crate::text::{did_you_mean, indented};
-use crate::wiring::Script;
 
 /// What is put into the repository.
 const FILES: [(&str, &str); 3] = [
@@ -80,6 +80,7 @@ impl Demo {
             request: REQUEST.into(),
             workspace: workspace.clone(),
             output_schema: None,
+            record: None,
         };
         let options = Options {
             json: self.json,

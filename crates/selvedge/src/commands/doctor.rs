@@ -151,7 +151,7 @@ fn configuration(paths: &Paths) -> Vec<(&'static str, Finding)> {
         }
         names => {
             let facts = models.catalogue.providers();
-            let keys = facts.filter_map(|(_, facts)| facts.key_variable.as_deref());
+            let keys = facts.flat_map(|(_, facts)| facts.key_variables());
             let set: Vec<&str> = keys.filter(|key| env::text(key).is_some()).collect();
             let keys = match set.is_empty() {
                 true => String::new(),

@@ -7,15 +7,17 @@ use clap::Args;
 use selvedge_ledger::StreamId;
 use selvedge_runtime::{Book, Ending, SessionState, Signal, Status};
 
+use crate::commands::run;
 use crate::config::{Config, Dollars};
 use crate::drive::{self, Options, Start};
 use crate::env;
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
 use crate::out;
+use crate::script::Script;
 use crate::sessions::{self, Listed};
 use crate::text::escape;
-use crate::wiring::{Models, Script, Store};
+use crate::wiring::{Models, Store};
 
 #[derive(Args)]
 pub struct Resume {
@@ -35,7 +37,8 @@ pub struct Resume {
     /// Stop after this long, such as `90s` or `5m`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Answer from this script, instead of the one the session began with.
+    /// Answer from this script or cassette, instead of the one the session began
+    /// with.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 }
@@ -109,6 +112,8 @@ pub async fn resume(
     let script = find_script(store, session, &spec.model, script)?;
     let models = Models::find(&config, script)?;
     models.resolve(&spec.model)?;
+    let to = env::path(env::RECORD);
+    let (models, recorder) = run::record(models, to.as_deref())?;
 
     let mut letters = Vec::new();
     if let Some(usd) = budget {
@@ -123,7 +128,10 @@ pub async fn resume(
         .filter(is_paused)
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
-    drive::session(store, models, session, Start::Resume(letters), options).await
+    let start = Start::Resume(letters);
+    let exit = drive::session(store, models, session, start, options).await?;
+    run::tell_lost(recorder);
+    Ok(exit)
 }
 
 /// Says again how a session ended. The exit code does, too: a script that goes
@@ -154,13 +162,16 @@ fn find_script(
     model: &str,
     named: Option<PathBuf>,
 ) -> Result<Option<Script>> {
-    if !model.starts_with("scripted/") {
+    let is_replayed = model.starts_with("replay/");
+    if !is_replayed && !model.starts_with("scripted/") {
         return Ok(None);
     }
-    if let Some(path) = named {
-        return Script::load(&path).map(Some);
+    match named {
+        Some(path) if is_replayed => return Script::replay(&path).map(Some),
+        Some(path) => return Script::load(&path).map(Some),
+        None => {}
     }
-    if let Some(kept) = store.kept_script(session)? {
+    if let Some(kept) = store.kept_script(session, model)? {
         return Ok(Some(kept));
     }
     env::path(env::SCRIPT)

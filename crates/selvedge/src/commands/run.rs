@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use selvedge_agent::{Crew, RunSpec, Setup, SetupError, assemble};
 use selvedge_ledger::StreamId;
-use selvedge_model::Profile;
+use selvedge_model::{Profile, Recorder};
 use selvedge_tool::Toolbox;
 use serde_json::Value;
 
@@ -19,9 +20,10 @@ use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
 use crate::out;
 use crate::paths::Paths;
+use crate::script::Script;
 use crate::text::{escape, one_line};
 use crate::trust::Trust;
-use crate::wiring::{Models, Script, Store};
+use crate::wiring::{Models, Store};
 
 #[derive(Args)]
 pub struct Run {
@@ -58,6 +60,14 @@ pub struct Run {
     /// Answer from a script instead of a model: a YAML file of turns.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// Add everything that models answer to a cassette. It holds no keys, and of
+    /// requests only hashes.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Answer from a cassette instead of a model, with the network closed: the
+    /// requests must be those that were recorded.
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    replay: Option<PathBuf>,
 }
 
 impl Run {
@@ -78,12 +88,16 @@ impl Run {
         let approve = self.approve.map(approve_value);
         config.flag("approve", "--approve", approve);
         let output_schema = self.output_schema.as_deref().map(read_schema).transpose()?;
-        let script = script(self.script.as_deref())?;
+        let script = match &self.replay {
+            Some(cassette) => Some(Script::replay(cassette)?),
+            None => script(self.script.as_deref())?,
+        };
 
         let plan = Plan {
             request,
             workspace,
             output_schema,
+            record: self.record.or_else(|| env::path(env::RECORD)),
         };
         let options = Options {
             json: self.json,
@@ -126,6 +140,8 @@ pub struct Plan {
     pub workspace: PathBuf,
     /// The schema that the result must fit.
     pub output_schema: Option<Value>,
+    /// The cassette that answers are added to.
+    pub record: Option<PathBuf>,
 }
 
 /// Starts a session and drives it.
@@ -139,6 +155,7 @@ pub async fn begin(
     let text = script.as_ref().map(|script| script.text().to_owned());
     let models = Models::find(config, script)?;
     let spec = prepare(&paths, config, &models, &plan)?;
+    let (models, recorder) = record(models, plan.record.as_deref())?;
     let store = Store::open_at(paths)?;
     let session = StreamId::new(store.chance.id("s"));
     if let Some(text) = text {
@@ -146,7 +163,26 @@ pub async fn begin(
     }
     let start = Start::New(Box::new(spec));
     let exit = drive::session(&store, models, &session, start, options).await?;
+    tell_lost(recorder);
     Ok((session, exit))
+}
+
+/// The models with everything they answer added to a cassette, if one is named.
+pub fn record(models: Models, to: Option<&Path>) -> Result<(Models, Option<Arc<Recorder>>)> {
+    match to {
+        None => Ok((models, None)),
+        Some(path) => {
+            let (models, recorder) = models.recorded(path)?;
+            Ok((models, Some(recorder)))
+        }
+    }
+}
+
+/// Says that a cassette is not complete, if it is not.
+pub fn tell_lost(recorder: Option<Arc<Recorder>>) {
+    if let Some(error) = recorder.as_ref().and_then(|recorder| recorder.lost()) {
+        out::warn(&format!("the cassette is not complete: {error}"));
+    }
 }
 
 /// What the run starts with.
@@ -177,6 +213,7 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
         Err(error) => return Err(error.into()),
     };
     settings.limits.bound(&mut spec);
+    models.add_fallbacks(&mut spec);
     spec.awaited = true;
     Ok(spec)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::error::{Exit, Result};
 use crate::out;
 use crate::sessions;
-use crate::text::{count, escape, moment, table};
+use crate::text::{count, escape, moment, plural, table};
 use crate::when::When;
 use crate::wiring::Store;
 
@@ -155,7 +155,8 @@ impl Usage {
     fn print(&self, key: &Key, sum: &Sum) {
         let row = &sum.row;
         let mut line = json!({
-            "calls": row.calls, "usage": row.usage, "unpriced_calls": row.unpriced,
+            "calls": row.calls, "broken_attempts": row.broken, "cached_answers": row.cached,
+            "usage": row.usage, "unpriced_calls": row.unpriced,
             "cost_usd": (row.unpriced == 0).then_some(row.cost), "in_doubt_usd": sum.in_doubt,
         });
         for (name, word) in self.names().iter().zip(key) {
@@ -202,6 +203,16 @@ impl Usage {
             }
         }
         out::line(&table(&rows));
+        if total.row.broken > 0 {
+            let attempts = plural(total.row.broken, "attempt");
+            out::say(&format!(
+                "{attempts} broke off after the answer had begun: counted by what was heard"
+            ));
+        }
+        if total.row.cached > 0 {
+            let answers = plural(total.row.cached, "answer");
+            out::say(&format!("{answers} given again at no cost"));
+        }
         if total.in_doubt > Usd::ZERO {
             out::warn(&format!(
                 "up to {} more may have been spent, on calls whose end is not on record",
@@ -225,7 +236,7 @@ fn cells(row: &Row) -> [String; 5] {
 fn cost(row: &Row) -> String {
     match row.unpriced {
         0 => row.cost.to_string(),
-        n if n == row.calls => "unknown".into(),
+        _ if row.is_unpriced() => "unknown".into(),
         n => format!("{} and {n} calls of unknown price", row.cost),
     }
 }

@@ -30,6 +30,8 @@ pub enum Kind {
     Number,
     /// A whole number.
     Whole,
+    /// Yes or no.
+    Flag,
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
@@ -47,6 +49,18 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("slots.per_provider", Kind::Whole),
+    key("slots.in_all", Kind::Whole),
+    key("cache", Kind::Flag),
+];
+
+/// Every key that is a table of the user's own names, and why a project's is not
+/// read.
+const TABLES: &[(&str, &str)] = &[
+    ("catalogue", "it decides where keys are sent"),
+    ("fallback", "it decides who sees your work"),
+    ("budget", "it decides what all your projects may spend"),
+    ("soft_limits", "it is about all your projects"),
 ];
 
 impl Key {
@@ -98,7 +112,7 @@ impl fmt::Display for Origin {
 pub struct Layer {
     pub(super) origin: Origin,
     pub(super) values: BTreeMap<&'static str, toml::Value>,
-    pub(super) catalogue: toml::Table,
+    pub(super) tables: toml::Table,
     pub(super) policy: Rules,
 }
 
@@ -108,7 +122,7 @@ impl Layer {
         Self {
             origin: Origin::Default,
             values: [("crew", text("solo")), ("approve", text("ask"))].into(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
             policy: Rules::default(),
         }
     }
@@ -128,10 +142,10 @@ impl Layer {
             }
         };
         let mut table = file::parse(path, &text)?;
-        let catalogue = match table.remove("catalogue") {
-            Some(toml::Value::Table(catalogue)) => catalogue,
-            _ => toml::Table::new(),
-        };
+        let tables = TABLES
+            .iter()
+            .filter_map(|(name, _)| table.remove_entry(*name));
+        let tables = tables.collect();
         let policy = match table.remove("policy") {
             Some(policy) => Rules::deserialize(policy).expect("it was checked with the file"),
             None => Rules::default(),
@@ -146,7 +160,7 @@ impl Layer {
         Ok(Some(Self {
             origin: Origin::File(path.to_owned()),
             values: values.collect(),
-            catalogue,
+            tables,
             policy,
         }))
     }
@@ -169,7 +183,7 @@ impl Layer {
         Ok(Self {
             origin: Origin::Variable(String::new()),
             values,
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
             policy: Rules::default(),
         })
     }
@@ -206,12 +220,18 @@ impl Layer {
                  your own configuration"
             ));
         }
-        if !self.catalogue.is_empty() {
-            self.catalogue.clear();
+        if self.values.remove("cache").is_some() {
             warnings.push(format!(
-                "`[catalogue]` in `{file}` is ignored: it decides where keys are sent; put it \
+                "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
             ));
+        }
+        for (name, why) in TABLES {
+            if self.tables.remove(*name).is_some() {
+                warnings.push(format!(
+                    "`[{name}]` in `{file}` is ignored: {why}; put it into your own configuration"
+                ));
+            }
         }
         warnings
     }
@@ -249,6 +269,11 @@ fn parse(key: &Key, text: &str) -> std::result::Result<toml::Value, String> {
             .parse()
             .map(toml::Value::Integer)
             .map_err(|_| format!("`{text}` is not a whole number"))?,
+        Kind::Flag => match text.trim() {
+            "true" | "1" | "yes" => toml::Value::Boolean(true),
+            "false" | "0" | "no" => toml::Value::Boolean(false),
+            _ => return Err(format!("`{text}` is neither `true` nor `false`")),
+        },
     };
     let mut table = toml::Table::new();
     match key.name.split_once('.') {

@@ -10,6 +10,7 @@
 mod file;
 mod layer;
 mod settings;
+mod spending;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +30,8 @@ use crate::trust::Trust;
 /// The configuration that holds, and where each value comes from.
 pub struct Config {
     values: BTreeMap<&'static str, (toml::Value, Origin)>,
-    catalogue: toml::Table,
+    /// What is a table of the user's own names.
+    tables: toml::Table,
     policy: Policy,
     warnings: Vec<String>,
 }
@@ -71,7 +73,7 @@ impl Config {
     pub fn defaults() -> Self {
         let mut config = Self {
             values: BTreeMap::new(),
-            catalogue: toml::Table::new(),
+            tables: toml::Table::new(),
             policy: Policy::default(),
             warnings: Vec::new(),
         };
@@ -100,7 +102,7 @@ impl Config {
         for (key, value) in layer.values {
             self.values.insert(key, (value, layer.origin.of(key)));
         }
-        lay_over(&mut self.catalogue, &layer.catalogue);
+        lay_over(&mut self.tables, &layer.tables);
     }
 
     /// Every value with its origin, by key; `None` where nothing is set.
@@ -110,8 +112,9 @@ impl Config {
     }
 
     /// The models and prices a user has added.
-    pub fn catalogue(&self) -> &toml::Table {
-        &self.catalogue
+    pub fn catalogue(&self) -> toml::Table {
+        let catalogue = self.tables.get("catalogue").and_then(toml::Value::as_table);
+        catalogue.cloned().unwrap_or_default()
     }
 
     /// What every agent of a run is bound by.
@@ -126,7 +129,7 @@ impl Config {
 
     /// The values, typed.
     pub fn settings(&self) -> Settings {
-        let mut table = toml::Table::new();
+        let mut table = self.tables.clone();
         for (key, (value, _)) in &self.values {
             match key.split_once('.') {
                 None => drop(table.insert((*key).to_owned(), value.clone())),

@@ -1,10 +1,15 @@
 //! What can be configured. The doc comments are the reference and the schema.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
 use schemars::JsonSchema;
 use selvedge_agent::RunSpec;
 use selvedge_model::Profile;
 use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
+
+use super::spending::{Budget, SoftLimit};
 
 /// The configuration of Selvedge.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -34,6 +39,28 @@ pub struct Settings {
     #[serde(default)]
     #[expect(dead_code, reason = "kept layer by layer, with its source")]
     pub policy: Rules,
+    /// How many model calls may be under way.
+    #[serde(default)]
+    pub slots: Slots,
+    /// Whether an answer is kept and given again to the very same request, at no
+    /// cost. Default: no.
+    ///
+    /// Requests that ask for variety, with a temperature above 0, are never
+    /// answered so. Not read from a project's `.selvedge/config.toml`.
+    pub cache: Option<bool>,
+    /// Models to ask instead when one cannot answer, in their order: under the name
+    /// of a model, of a tier (`low`, `medium`, `high`) or of a provider. An agent's
+    /// own `fallback` goes first. Not read from a project's `.selvedge/config.toml`.
+    #[serde(default)]
+    pub fallback: BTreeMap<String, Vec<String>>,
+    /// What all sessions of this machine may spend together. Not read from a
+    /// project's `.selvedge/config.toml`.
+    #[serde(default)]
+    pub budget: Budget,
+    /// When to say that much was spent, by provider. Not read from a project's
+    /// `.selvedge/config.toml`.
+    #[serde(default)]
+    pub soft_limits: BTreeMap<String, SoftLimit>,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
@@ -91,6 +118,28 @@ impl Limits {
         lower(&mut spec.limits.context_tokens_max, self.context_tokens_max);
         lower(&mut spec.limits.tool_seconds_max, self.tool_seconds_max);
         spec.team.values_mut().for_each(|agent| self.bound(agent));
+    }
+}
+
+/// How many model calls may be under way.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Slots {
+    /// To one provider. Default: 10.
+    #[schemars(range(min = 1))]
+    pub per_provider: Option<NonZeroUsize>,
+    /// To all of them together. Default: 50.
+    #[schemars(range(min = 1))]
+    pub in_all: Option<NonZeroUsize>,
+}
+
+impl From<Slots> for selvedge_model::Slots {
+    fn from(slots: Slots) -> Self {
+        let usual = Self::default();
+        Self {
+            per_provider: slots.per_provider.map_or(usual.per_provider, Into::into),
+            in_all: slots.in_all.map_or(usual.in_all, Into::into),
+        }
     }
 }
 

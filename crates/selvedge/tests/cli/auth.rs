@@ -105,6 +105,8 @@ fn a_stored_key_is_verified_used_and_forgotten() {
         -- stdout --
         PROVIDER  KEY FROM  PROFILE  LENGTH
         anthropic  none
+        azure  none
+        gemini  none
         ollama  none
         openai  file  default  usual
         openrouter  none

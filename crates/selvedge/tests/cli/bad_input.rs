@@ -26,7 +26,7 @@ fn without_a_key_the_variables_are_named() {
         exit 6
         -- stderr --
         error: no model provider is available
-          cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
+          cause: none of `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY`, `AZURE_OPENAI_ENDPOINT`, `OPENROUTER_API_KEY`, `OLLAMA_HOST` is set
           hint: set one of them, store a key with `selvedge auth login`, or try `selvedge demo`, which needs no key
     "#]]);
 }
@@ -223,16 +223,34 @@ fn a_home_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn a_request_that_no_context_holds_is_refused_before_anything_is_written() {
+    let world = World::new();
+    let request = "word ".repeat(100_000);
+    // Piped, as no command line takes an argument of this length.
+    world.write("work/long.txt", &request);
+    let script = world.script("- text: fine");
+    let mut command = world.command(&["run", "--script", script.to_str().unwrap(), "-"]);
+    command.stdin(std::fs::File::open(world.work().join("long.txt")).unwrap());
+    world.output(&mut command).check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: the request is too long
+              cause: the request of about 142860 tokens does not fit into 80000
+              hint: put the long text into a file of the workspace, and name it in the request
+        "#]]);
+}
+
+#[test]
 fn a_read_only_home_is_an_error_with_a_hint() {
     let world = World::new();
     let script = world.script("- text: fine");
-    let Some(output) = in_a_mount(
-        &world,
-        "ro",
-        &["run", "--script", script.to_str().unwrap(), "x"],
-    ) else {
+    let Some(mount) = Mount::of_home(&world, "ro") else {
         return;
     };
+    let output = mount.shell(
+        "\"$SELVEDGE\" run --script \"$1\" x",
+        &[script.to_str().unwrap()],
+    );
     assert_eq!(output.code, 1, "{}", output.stderr);
     assert!(
         output.stderr.contains("cannot be made"),
@@ -258,17 +276,26 @@ fn a_full_disk_is_an_error_with_a_hint_and_loses_nothing() {
     }
     turns += "- text: fine";
     let script = world.script(&turns);
-    let arguments = ["run", "--script", script.to_str().unwrap(), "x"];
-    let Some(output) = in_a_mount(&world, "size=1100k", &arguments) else {
+    let Some(mount) = Mount::of_home(&world, "size=1100k") else {
         return;
     };
-    assert_eq!(output.code, 1, "{}", output.stderr);
-    assert!(output.stderr.contains("error: "), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("hint: make room"),
-        "{}",
-        output.stderr
+    let output = mount.shell(
+        "\"$SELVEDGE\" run --script \"$1\" x
+         echo \"run: $?\" >&2
+         mount -o remount,size=64m \"$SELVEDGE_HOME\"
+         \"$SELVEDGE\" resume --last
+         echo \"resume: $?\" >&2
+         \"$SELVEDGE\" audit verify",
+        &[script.to_str().unwrap()],
     );
+    let said = &output.stderr;
+    let (before, after) = said.split_once("run: 1\n").expect(said);
+    assert!(before.contains("error: "), "{said}");
+    assert!(before.contains("hint: make room"), "{said}");
+    // Once there is room, it goes on where it was, to its end.
+    assert!(after.contains("resume: 0\n"), "{said}");
+    assert!(after.contains("done · 61 turns"), "{said}");
+    assert_eq!(output.code, 0, "{said}");
 }
 
 fn noise(i: usize) -> char {
@@ -279,28 +306,45 @@ fn noise(i: usize) -> char {
     char::from(b'a' + ((x >> 33) % 26) as u8)
 }
 
-/// Runs the binary with its home on a file system of its own. `None` where the
-/// machine does not let a user mount one.
-fn in_a_mount(world: &World, options: &str, arguments: &[&str]) -> Option<crate::world::Output> {
-    std::fs::create_dir_all(world.home()).unwrap();
-    let unshare = |script: &str| {
-        let mut command = world.command(&[]);
-        let binary = command.get_program().to_owned();
-        command = std::process::Command::new("unshare");
+/// Set by those whose machine does not let a user mount anything.
+const WITHOUT_MOUNT: &str = "SELVEDGE_TEST_WITHOUT_MOUNT";
+
+/// The home on a file system of its own.
+struct Mount<'a> {
+    world: &'a World,
+    options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    /// `None` only where somebody said that it cannot be had.
+    fn of_home(world: &'a World, options: &'a str) -> Option<Self> {
+        if std::env::var_os(WITHOUT_MOUNT).is_some() {
+            eprintln!("left out: `{WITHOUT_MOUNT}` is set");
+            return None;
+        }
+        let mount = Self { world, options };
+        let tried = mount.shell("true", &[]);
+        assert_eq!(
+            tried.code, 0,
+            "a user cannot mount anything here ({}); set `{WITHOUT_MOUNT}` to leave this test out",
+            tried.stderr
+        );
+        Some(mount)
+    }
+
+    /// Runs a shell script inside; `$SELVEDGE` is the binary.
+    fn shell(&self, script: &str, arguments: &[&str]) -> crate::world::Output {
+        std::fs::create_dir_all(self.world.home()).unwrap();
+        let mount = "mount -t tmpfs -o \"$0\" tmpfs \"$SELVEDGE_HOME\" || exit 99";
+        let mut command = std::process::Command::new("unshare");
         command
-            .args(["-rm", "sh", "-c", script, "sh"])
-            .arg(world.home())
-            .arg(options)
-            .arg(binary)
+            .args(["-rm", "sh", "-c", &format!("{mount}\n{script}")])
+            .arg(self.options)
             .args(arguments)
-            .current_dir(world.work())
-            .env("SELVEDGE_HOME", world.home())
+            .current_dir(self.world.work())
+            .env("SELVEDGE", self.world.command(&[]).get_program())
+            .env("SELVEDGE_HOME", self.world.home())
             .stdin(std::process::Stdio::null());
-        command
-    };
-    let mount = "mount -t tmpfs -o \"$2\" tmpfs \"$1\"";
-    let can_mount = unshare(mount)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    can_mount.then(|| world.output(&mut unshare(&format!("{mount} && shift 2 && exec \"$@\""))))
+        self.world.output(&mut command)
+    }
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod config;
 mod crews;
 mod demo;
+mod gate;
 mod json;
 mod policy;
 mod providers;

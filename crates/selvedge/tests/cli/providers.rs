@@ -65,7 +65,7 @@ fn a_refused_key_pauses_the_run_and_says_what_to_do() {
     world.selvedge(&["resume"]).check(expect![[r#"
         exit 6
         -- stderr --
-        error: `openai/gpt-6-sol` needs the provider `openai`, which is not available
+        error: `openai/gpt-6.1-sol` needs the provider `openai`, which is not available
           hint: set `OPENAI_API_KEY`
     "#]]);
     served.server.push(Reply::text("fine"));

@@ -217,3 +217,19 @@ fn a_list_fits_into_the_terminal() {
     }
     assert!(text.contains('…'), "{text}");
 }
+
+#[test]
+fn an_answer_that_breaks_off_is_marked_and_a_wait_counts_down() {
+    let world = World::new();
+    let turns = "\
+- error: {kind: transient, what: the stream was cut, after: I was about to}
+- error: {kind: rate_limited, what: slow down, retry_after: 2s}
+- text: fine";
+    let terminal = start(&world, turns, "xterm");
+    terminal.wait_for("I was about to");
+    terminal.wait_for("the answer broke off here, and does not count");
+    terminal.wait_for("waiting 2 s");
+    terminal.wait_for("waiting 1 s");
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+}

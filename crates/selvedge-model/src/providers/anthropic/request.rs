@@ -1,21 +1,21 @@
 //! A request as Anthropic's Messages has it.
 //!
 //! Borrowed throughout, as for Chat Completions. Marks for the provider's cache
-//! stand after the system prompt and on the last messages of the user: the
-//! conversation grows by appending, so the mark of one request is found again
-//! by the next.
+//! stand after the tools, after the system prompt and on the last messages of
+//! the user: the conversation grows by appending, so the mark of one request is
+//! found again by the next.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::seal::Seal;
 use crate::providers::answer::{arguments_object, text_of};
 use crate::providers::schema::simplified;
-use crate::types::{Part, Request, Role, ToolDefinition};
+use crate::providers::seal::{Kind as SealKind, Seal};
+use crate::types::{Image, Part, Request, Role, ToolDefinition, ToolResult};
 
-/// Marks on messages; with the one on the system prompt they stay below the
-/// provider's limit of four.
+/// Marks on messages; with those on tools and system prompt they are the four
+/// that the provider allows.
 const MESSAGE_MARKS: usize = 2;
 
 #[derive(Serialize)]
@@ -54,6 +54,9 @@ enum Kind<'a> {
     Text {
         text: &'a str,
     },
+    Image {
+        source: Source<'a>,
+    },
     Thinking {
         thinking: &'a str,
         signature: &'a str,
@@ -68,9 +71,23 @@ enum Kind<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        content: &'a str,
+        content: Content<'a>,
         is_error: bool,
     },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
 }
 
 #[derive(Serialize)]
@@ -78,11 +95,19 @@ struct Mark {
     r#type: &'static str,
 }
 
+impl Mark {
+    const EPHEMERAL: Self = Self {
+        r#type: "ephemeral",
+    };
+}
+
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Mark>,
 }
 
 /// The body to send.
@@ -91,13 +116,17 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     let mut system: Vec<Block<'_>> = Vec::new();
     system.extend(text(&request.system));
     mark(system.last_mut());
+    let mut tools: Vec<Tool<'_>> = request.tools.iter().map(tool).collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(Mark::EPHEMERAL);
+    }
     let format = |schema| json!({"format": {"type": "json_schema", "schema": simplified(schema)}});
     Body {
         model,
         max_tokens: request.output_tokens_max,
         system,
         messages: entries(request),
-        tools: request.tools.iter().map(tool).collect(),
+        tools,
         output_config: request.output_schema.as_deref().map(format),
         temperature: request.temperature.filter(|_| takes_temperature(model)),
         stream: true,
@@ -116,7 +145,7 @@ fn entries(request: &Request) -> Vec<Entry<'_>> {
         let blocks = message
             .parts
             .iter()
-            .filter_map(|part| block(part, request.model_name()));
+            .filter_map(|part| block(part, &request.model));
         match entries.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
             _ => entries.push(Entry {
@@ -140,13 +169,18 @@ fn entries(request: &Request) -> Vec<Entry<'_>> {
 fn block<'a>(part: &'a Part, model: &str) -> Option<Block<'a>> {
     let kind = match part {
         Part::Text { text: words } => return text(text_of(words)),
-        Part::Reasoning { text, signature } => match Seal::read(signature.as_ref()?, model)? {
-            Seal::Signature(signature) => Kind::Thinking {
-                thinking: text_of(text),
-                signature,
-            },
-            Seal::Redacted(data) => Kind::RedactedThinking { data },
-        },
+        Part::Image(shown) => return Some(image(shown)),
+        Part::Reasoning { text, signature } => {
+            let Seal { kind, value } = Seal::read(signature.as_ref()?, model)?;
+            match kind {
+                SealKind::Signature => Kind::Thinking {
+                    thinking: text_of(text),
+                    signature: value,
+                },
+                SealKind::Redacted => Kind::RedactedThinking { data: value },
+                _ => return None,
+            }
+        }
         Part::ToolCall(call) => {
             let input = RawValue::from_string(arguments_object(&call.arguments));
             Kind::ToolUse {
@@ -155,35 +189,49 @@ fn block<'a>(part: &'a Part, model: &str) -> Option<Block<'a>> {
                 input: input.expect("it was made to be an object"),
             }
         }
-        Part::ToolResult(result) => {
-            let content = text_of(&result.content);
-            Kind::ToolResult {
-                tool_use_id: &result.id,
-                content,
-                is_error: result.is_error,
-            }
-        }
+        Part::ToolResult(result) => Kind::ToolResult {
+            tool_use_id: &result.id,
+            content: content(result),
+            is_error: result.is_error,
+        },
     };
-    Some(Block {
+    Some(plain(kind))
+}
+
+fn plain(kind: Kind<'_>) -> Block<'_> {
+    Block {
         kind,
         cache_control: None,
+    }
+}
+
+fn image(image: &Image) -> Block<'_> {
+    plain(Kind::Image {
+        source: Source {
+            r#type: "base64",
+            media_type: &image.media_type,
+            data: text_of(&image.data),
+        },
     })
+}
+
+fn content(result: &ToolResult) -> Content<'_> {
+    let words = text_of(&result.content);
+    if result.images.is_empty() {
+        return Content::Text(words);
+    }
+    let images = result.images.iter().map(image);
+    Content::Blocks(text(words).into_iter().chain(images).collect())
 }
 
 /// A block of words; the provider refuses an empty one.
 fn text(text: &str) -> Option<Block<'_>> {
-    let kind = Kind::Text { text };
-    (!text.trim().is_empty()).then_some(Block {
-        kind,
-        cache_control: None,
-    })
+    (!text.trim().is_empty()).then_some(plain(Kind::Text { text }))
 }
 
 fn mark(block: Option<&mut Block<'_>>) {
     if let Some(block) = block {
-        block.cache_control = Some(Mark {
-            r#type: "ephemeral",
-        });
+        block.cache_control = Some(Mark::EPHEMERAL);
     }
 }
 
@@ -192,6 +240,7 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.schema,
+        cache_control: None,
     }
 }
 

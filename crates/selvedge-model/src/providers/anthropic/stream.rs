@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::seal::Seal;
 use crate::provider::DeltaSink;
-use crate::providers::answer::Answer;
-use crate::providers::refusal::explanation;
+use crate::providers::answer::{Answer, note_model};
+use crate::providers::exchange::{Fault, Listener, parse};
+use crate::providers::seal::{Kind, Seal};
 use crate::types::{Delta, Part, Request, Stop, ToolCall, Usage};
 
 /// What has been said so far.
@@ -18,6 +18,7 @@ pub(super) struct Stream {
     stop: Option<Stop>,
     counted: Counted,
     model: Option<String>,
+    begun: bool,
     over: bool,
 }
 
@@ -30,19 +31,18 @@ struct Building {
     closed: bool,
 }
 
-impl Stream {
-    /// Whether the message has ended.
-    pub(super) fn is_over(&self) -> bool {
+impl Listener for Stream {
+    fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Takes the data of one event.
-    pub(super) fn take(&mut self, event: &str, deltas: &mut dyn DeltaSink) -> Result<(), String> {
-        let parsed: Event = serde_json::from_str(event)
-            .map_err(|error| format!("an event cannot be read: {error}"))?;
-        match parsed {
+    fn take(&mut self, event: &str, deltas: &mut dyn DeltaSink) -> Result<(), Fault> {
+        match parse(event)? {
             Event::MessageStart { message } => {
-                self.model = message.model;
+                if std::mem::replace(&mut self.begun, true) {
+                    return Err("a second message began within the first".into());
+                }
+                note_model(&mut self.model, message.model)?;
                 self.counted.update(message.usage);
                 deltas.take(Delta::Alive);
             }
@@ -51,14 +51,17 @@ impl Stream {
                 content_block,
             } => {
                 let block = Building::new(content_block);
-                self.blocks.insert(index, block);
+                if self.blocks.insert(index, block).is_some() {
+                    return Err("a block was begun twice".into());
+                }
                 deltas.take(Delta::Alive);
             }
             Event::ContentBlockDelta { index, delta } => {
                 let block = self
                     .blocks
                     .get_mut(&index)
-                    .ok_or("a piece came of a block that was not begun")?;
+                    .filter(|block| !block.closed)
+                    .ok_or("a piece came of a block that was not open")?;
                 deltas.take(block.take(delta));
             }
             Event::ContentBlockStop { index } => {
@@ -73,25 +76,22 @@ impl Stream {
                 self.counted.update(usage.unwrap_or_default());
             }
             Event::MessageStop => self.over = true,
-            Event::Error => {
-                return Err(format!(
-                    "the stream turned into an error: {}",
-                    explanation(event)
-                ));
-            }
+            Event::Error => return Err(Fault::Refused(event.to_owned())),
             Event::Other => deltas.take(Delta::Alive),
         }
         Ok(())
     }
 
-    /// What was said, once the stream is over.
-    pub(super) fn into_answer(self, request: &Request) -> Result<Answer, String> {
+    fn into_answer(self, request: &Request) -> Result<Answer, String> {
+        if !self.over {
+            return Err("the stream ended before the message did".to_owned());
+        }
         let mut parts = Vec::new();
         for building in self.blocks.into_values() {
             if !building.closed {
                 return Err("a part of the answer was left unfinished".to_owned());
             }
-            parts.extend(building.into_part(request.model_name()));
+            parts.extend(building.into_part(&request.model));
         }
         Ok(Answer {
             parts,
@@ -150,18 +150,23 @@ impl Building {
                 text: self.text.into(),
             }),
             Block::Thinking { .. } => {
-                let signature = Some(self.signature).filter(|signature| !signature.is_empty());
-                let signature = signature.map(|signature| Seal::Signature(&signature).write(model));
+                let seal = Seal {
+                    kind: Kind::Signature,
+                    value: &self.signature,
+                };
                 Some(Part::Reasoning {
                     text: self.text.into(),
-                    signature,
+                    signature: (!seal.value.is_empty()).then(|| seal.write(model)),
                 })
             }
             Block::RedactedThinking { data } => {
-                let signature = Some(Seal::Redacted(&data).write(model));
+                let seal = Seal {
+                    kind: Kind::Redacted,
+                    value: &data,
+                };
                 Some(Part::Reasoning {
                     text: "".into(),
-                    signature,
+                    signature: Some(seal.write(model)),
                 })
             }
             Block::ToolUse { id, name, input } => {
@@ -312,7 +317,10 @@ impl Counted {
         let cache_written = self.cache_creation_input_tokens.unwrap_or(0);
         let details = self.output_tokens_details.as_ref();
         Some(Usage {
-            input: self.input_tokens? + cached + cache_written,
+            input: self
+                .input_tokens?
+                .saturating_add(cached)
+                .saturating_add(cache_written),
             cached,
             cache_written,
             output: self.output_tokens?,

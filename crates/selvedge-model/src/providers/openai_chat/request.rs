@@ -9,9 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Dialect;
-use crate::providers::answer::{arguments_object, text_of};
+use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
+use crate::providers::openai_models::{always_reasons, reasons_without_tools};
 use crate::providers::schema::fits_strict;
-use crate::types::{Message, Part, Request, Role, ToolDefinition};
+use crate::types::{Image, Message, Part, Request, Role, ToolDefinition};
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -37,11 +38,30 @@ pub(super) struct Body<'a> {
 struct Entry<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Cow<'a, str>>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -95,7 +115,7 @@ pub(super) fn body(request: &Request, dialect: Dialect) -> Body<'_> {
 fn entries(request: &Request) -> Vec<Entry<'_>> {
     let mut entries = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
-        let content = Some(Cow::from(&*request.system));
+        let content = Some(Content::Text(Cow::from(&*request.system)));
         entries.push(Entry {
             role: "system",
             content,
@@ -109,11 +129,14 @@ fn entries(request: &Request) -> Vec<Entry<'_>> {
 }
 
 fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
-    let mut texts = Vec::new();
+    let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text } => texts.push(text_of(text)),
+            Part::Text { text } => pieces.push(Piece::Text {
+                text: text_of(text),
+            }),
+            Part::Image(image) => pieces.push(shown(image)),
             Part::ToolCall(call) => {
                 let function = Function {
                     name: &call.name,
@@ -126,31 +149,21 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
                 });
             }
             Part::ToolResult(result) => {
-                let text = text_of(&result.content);
-                // The protocol has no place for it but the text.
-                let unsaid = result.is_error && !text.to_ascii_lowercase().starts_with("error");
-                let content = if unsaid {
-                    format!("error: {text}").into()
-                } else {
-                    Cow::from(text)
-                };
-                let (content, tool_call_id) = (Some(content), Some(result.id.as_str()));
                 entries.push(Entry {
                     role: "tool",
-                    content,
-                    tool_call_id,
+                    content: Some(Content::Text(result_text(result))),
+                    tool_call_id: Some(&result.id),
                     ..Entry::default()
                 });
+                // A result has no place for them; the user shows them instead,
+                // after all the results, which may not be interrupted.
+                pieces.extend(result.images.iter().map(shown));
             }
             // Not sent back: the protocol has no field for it that all servers take.
             Part::Reasoning { .. } => {}
         }
     }
-    let content = match texts[..] {
-        [] => None,
-        [text] => Some(Cow::from(text)),
-        _ => Some(Cow::from(texts.concat())),
-    };
+    let content = content(pieces);
     if content.is_some() || !tool_calls.is_empty() {
         let role = if message.role == Role::Assistant {
             "assistant"
@@ -163,6 +176,30 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
             tool_calls,
             tool_call_id: None,
         });
+    }
+}
+
+/// Words alone are text, which every server takes; only images need pieces.
+fn content(pieces: Vec<Piece<'_>>) -> Option<Content<'_>> {
+    let words: Option<Vec<&str>> = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text { text } => Some(*text),
+            Piece::ImageUrl { .. } => None,
+        })
+        .collect();
+    Some(match words.as_deref() {
+        Some([]) => return None,
+        Some([text]) => Content::Text(Cow::from(*text)),
+        Some(texts) => Content::Text(Cow::from(texts.concat())),
+        None => Content::Pieces(pieces),
+    })
+}
+
+fn shown(image: &Image) -> Piece<'_> {
+    let url = data_url(image);
+    Piece::ImageUrl {
+        image_url: ImageUrl { url },
     }
 }
 
@@ -185,39 +222,4 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
 fn format(schema: &Value) -> Value {
     let strict = fits_strict(schema);
     json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}})
-}
-
-/// Whether OpenAI has the model always reason, which fixes its temperature.
-fn always_reasons(model: &str) -> bool {
-    let o_series = model.starts_with('o') && model[1..].starts_with(|c: char| c.is_ascii_digit());
-    o_series || version(model).is_some_and(|version| version >= (5, 0))
-}
-
-/// Whether OpenAI lets the model have tools here only if it does not reason.
-fn reasons_without_tools(model: &str) -> bool {
-    version(model).is_some_and(|version| version >= (5, 4))
-}
-
-/// The 5 and the 4 of `gpt-5.4-mini`.
-fn version(model: &str) -> Option<(u32, u32)> {
-    let number = model.strip_prefix("gpt-")?.split('-').next()?;
-    let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
-    Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_models_that_differ_are_told_by_their_version() {
-        assert!(
-            !always_reasons("gpt-4.1-mini")
-                && always_reasons("gpt-5-mini")
-                && always_reasons("o4-mini")
-        );
-        assert!(!always_reasons("gpt-oss:20b") && !always_reasons("olmo-3"));
-        assert!(!reasons_without_tools("gpt-5.2") && reasons_without_tools("gpt-5.6-sol"));
-        assert!(reasons_without_tools("gpt-6-luna") && !reasons_without_tools("gpt-4o"));
-    }
 }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::provider::DeltaSink;
-use crate::providers::answer::Answer;
-use crate::providers::refusal::explanation;
+use crate::providers::answer::{Answer, made_id, note_model};
+use crate::providers::exchange::{Fault, Listener, parse};
 use crate::types::{Delta, Part, Request, Stop, ToolCall, Usage};
 
 /// What has been said so far.
@@ -18,6 +18,7 @@ pub(super) struct Stream {
     refused: bool,
     usage: Option<Usage>,
     model: Option<String>,
+    over: bool,
 }
 
 /// A call on its way.
@@ -29,29 +30,73 @@ struct Building {
     arguments: String,
 }
 
-impl Stream {
-    /// Takes the data of one event.
-    pub(super) fn take(&mut self, event: &str, deltas: &mut dyn DeltaSink) -> Result<(), String> {
-        let chunk: Chunk = serde_json::from_str(event)
-            .map_err(|error| format!("an event cannot be read: {error}"))?;
+impl Listener for Stream {
+    // Not every server says so at the end; then the stream's end must do.
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn take(&mut self, event: &str, deltas: &mut dyn DeltaSink) -> Result<(), Fault> {
+        if event == "[DONE]" {
+            self.over = true;
+            return Ok(());
+        }
+        let chunk: Chunk = parse(event)?;
         if chunk.error.is_some() {
-            return Err(format!(
-                "the stream turned into an error: {}",
-                explanation(event)
-            ));
+            return Err(Fault::Refused(event.to_owned()));
         }
         if let Some(usage) = chunk.usage {
             self.usage = Some(usage.into());
         }
-        if self.model.is_none() {
-            self.model = chunk.model.filter(|model| !model.is_empty());
-        }
-        for choice in chunk.choices.unwrap_or_default() {
+        note_model(&mut self.model, chunk.model)?;
+        // Another choice is another answer; one was asked for.
+        let choices = chunk.choices.unwrap_or_default().into_iter();
+        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
             self.take_choice(choice, deltas)?;
         }
         Ok(())
     }
 
+    fn into_answer(self, request: &Request) -> Result<Answer, String> {
+        let mut parts = Vec::new();
+        if !self.reasoning.is_empty() {
+            parts.push(Part::Reasoning {
+                text: self.reasoning.into(),
+                signature: None,
+            });
+        }
+        if !self.text.is_empty() {
+            parts.push(Part::Text {
+                text: self.text.into(),
+            });
+        }
+        for (i, call) in self.calls.into_iter().enumerate() {
+            let id = if call.id.is_empty() {
+                made_id(request, i)
+            } else {
+                call.id
+            };
+            parts.push(Part::ToolCall(ToolCall {
+                id,
+                name: call.name,
+                arguments: call.arguments.into(),
+            }));
+        }
+        let stop = if self.refused {
+            self.stop.map(|_| Stop::Filtered)
+        } else {
+            self.stop
+        };
+        Ok(Answer {
+            parts,
+            stop,
+            usage: self.usage,
+            model: self.model,
+        })
+    }
+}
+
+impl Stream {
     fn take_choice(&mut self, choice: Choice, deltas: &mut dyn DeltaSink) -> Result<(), String> {
         let said = choice.delta.unwrap_or_default();
         if let Some(text) = said
@@ -87,11 +132,15 @@ impl Stream {
         let id = piece.id.unwrap_or_default();
         let function = piece.function.unwrap_or_default();
         let call = self.building(piece.index, &id);
+        let name = function.name.unwrap_or_default();
+        // Some servers say whose piece it is with every piece.
+        let repeated = !id.is_empty() && call.id == id && call.name == name;
         if call.id.is_empty() {
             call.id = id;
         }
-        call.name
-            .push_str(function.name.as_deref().unwrap_or_default());
+        if !repeated {
+            call.name.push_str(&name);
+        }
         match function.arguments {
             Some(Value::String(text)) => call.arguments.push_str(&text),
             None | Some(Value::Null) => {}
@@ -116,49 +165,6 @@ impl Stream {
         });
         &mut self.calls[at]
     }
-
-    /// What was said, once the stream is over.
-    pub(super) fn into_answer(self, request: &Request) -> Result<Answer, String> {
-        let mut parts = Vec::new();
-        if !self.reasoning.is_empty() {
-            parts.push(Part::Reasoning {
-                text: self.reasoning.into(),
-                signature: None,
-            });
-        }
-        if !self.text.is_empty() {
-            parts.push(Part::Text {
-                text: self.text.into(),
-            });
-        }
-        for (i, call) in self.calls.into_iter().enumerate() {
-            if call.name.is_empty() {
-                return Err("a tool call was left unfinished".to_owned());
-            }
-            // A server that gives no id gets one that no other turn has.
-            let id = if call.id.is_empty() {
-                format!("call_{}_{i}", request.turn)
-            } else {
-                call.id
-            };
-            parts.push(Part::ToolCall(ToolCall {
-                id,
-                name: call.name,
-                arguments: call.arguments.into(),
-            }));
-        }
-        let stop = if self.refused {
-            self.stop.map(|_| Stop::Filtered)
-        } else {
-            self.stop
-        };
-        Ok(Answer {
-            parts,
-            stop,
-            usage: self.usage,
-            model: self.model,
-        })
-    }
 }
 
 fn stop(reason: &str) -> Stop {
@@ -180,6 +186,7 @@ struct Chunk {
 
 #[derive(Deserialize)]
 struct Choice {
+    index: Option<u64>,
     delta: Option<Said>,
     finish_reason: Option<String>,
 }
@@ -274,6 +281,15 @@ mod tests {
             r#"{"index":0,"function":{"arguments":"}"}}"#,
         ];
         assert_eq!(calls(&pieces), [pair("x", "{1}"), pair("y", "{2}")]);
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_with_every_piece_is_said_once() {
+        let pieces = [
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}"#,
+            r#"{"index":0,"id":"a","function":{"name":"x","arguments":"}"}}"#,
+        ];
+        assert_eq!(calls(&pieces), [pair("x", "{}")]);
     }
 
     #[test]

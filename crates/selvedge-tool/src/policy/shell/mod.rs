@@ -76,6 +76,7 @@ pub(super) fn read(command: &str) -> Script {
         script: Script::default(),
         is_apart: false,
         depth: 0,
+        bodies: Vec::new(),
     };
     if command.len() > COMMAND_BYTES_MAX {
         reader.doubt("it is too long to be judged");
@@ -107,6 +108,11 @@ pub(super) fn read(command: &str) -> Script {
         reader.doubt("it cannot be parsed as a shell would");
     }
     reader.visit(tree.root_node());
+    for body in std::mem::take(&mut reader.bodies) {
+        let Script { segments, doubts } = read(&body);
+        reader.script.segments.extend(segments.into_iter().skip(1));
+        reader.script.doubts.extend(doubts);
+    }
     if reader.script.segments.len() > SEGMENTS_MAX {
         reader.doubt("it has more parts than anybody would read");
     }
@@ -118,6 +124,8 @@ struct Reader<'a> {
     script: Script,
     is_apart: bool,
     depth: usize,
+    /// Here-documents that are filled in, as commands.
+    bodies: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -141,6 +149,19 @@ impl<'a> Reader<'a> {
             "pipeline" => self.pipeline(node),
             "subshell" => self.apart(node),
             "declaration_command" | "unset_command" => self.declaration(node),
+            "for_statement" => {
+                let mut segment = self.segment(node);
+                let variable = node.child_by_field_name("variable");
+                segment
+                    .assigns
+                    .extend(variable.map(|v| self.text(v).to_owned()));
+                self.script.segments.push(segment);
+                self.children(node);
+            }
+            "test_command" => {
+                self.arithmetic(node);
+                self.children(node);
+            }
             "variable_assignment" | "variable_assignments" => self.declaration(node),
             "function_definition" => {
                 self.doubt("it defines a function, which may take the place of a program");
@@ -168,12 +189,10 @@ impl<'a> Reader<'a> {
             | "elif_clause"
             | "else_clause"
             | "while_statement"
-            | "for_statement"
             | "do_group"
             | "case_statement"
             | "case_item"
             | "c_style_for_statement"
-            | "test_command"
             | "unary_expression"
             | "binary_expression"
             | "parenthesized_expression"
@@ -231,7 +250,12 @@ impl<'a> Reader<'a> {
 
     fn pipeline(&mut self, node: Node<'_>) {
         let outer = std::mem::replace(&mut self.is_apart, true);
-        let mut fed_by = None;
+        // What follows a here-document on its line begins with the bar.
+        let is_continued = node
+            .child(0)
+            .is_some_and(|child| child.kind().starts_with('|'));
+        let before = self.script.segments.len().checked_sub(1);
+        let mut fed_by = before.filter(|_| is_continued);
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             let first = self.script.segments.len();
@@ -308,6 +332,7 @@ impl<'a> Reader<'a> {
 
     /// `export A=1`, `unset A`, or an assignment by itself.
     fn declaration(&mut self, node: Node<'_>) {
+        self.arithmetic(node);
         let (mut segment, mut inner) = (self.segment(node), Vec::new());
         if node.kind() == "variable_assignment" {
             self.assign(node, &mut segment, &mut inner);
@@ -324,6 +349,15 @@ impl<'a> Reader<'a> {
         self.push(segment, inner);
     }
 
+    /// A shell runs what stands in the index of an array, even between quotes, where
+    /// it expects a number or a name.
+    fn arithmetic(&mut self, node: Node<'_>) {
+        let text = self.text(node);
+        if text.contains('[') && (text.contains("$(") || text.contains('`')) {
+            self.doubt("it may run what stands in the index of an array");
+        }
+    }
+
     fn assign<'t>(&self, node: Node<'t>, segment: &mut Segment, inner: &mut Vec<Node<'t>>) {
         if let Some(name) = node.child_by_field_name("name") {
             let name = self.text(name);
@@ -334,7 +368,22 @@ impl<'a> Reader<'a> {
         inner.extend(node.named_children(&mut cursor));
     }
 
-    fn redirect<'t>(&self, node: Node<'t>, segment: &mut Segment, inner: &mut Vec<Node<'t>>) {
+    /// A here-document is filled in like a text between double quotes, unless a part
+    /// of its mark is quoted. The grammar does not find all that is filled in.
+    fn body(&mut self, redirect: Node<'_>, body: Node<'_>) {
+        let mut cursor = redirect.walk();
+        let mark = redirect
+            .named_children(&mut cursor)
+            .find(|child| child.kind() == "heredoc_start");
+        let is_quoted = mark.is_some_and(|mark| self.text(mark).contains(['\'', '"', '\\']));
+        let text = self.text(body);
+        if !is_quoted && text.contains(['$', '`']) {
+            self.bodies
+                .push(format!(": \"{}\"", text.replace('"', "\\\"")));
+        }
+    }
+
+    fn redirect<'t>(&mut self, node: Node<'t>, segment: &mut Segment, inner: &mut Vec<Node<'t>>) {
         let operator = |op: &str| {
             let mut cursor = node.walk();
             node.children(&mut cursor).any(|c| c.kind() == op)
@@ -346,6 +395,7 @@ impl<'a> Reader<'a> {
             for child in node.named_children(&mut cursor) {
                 match child.kind() {
                     "file_redirect" => self.redirect(child, segment, inner),
+                    "heredoc_body" => self.body(node, child),
                     _ => inner.push(child),
                 }
             }
@@ -373,6 +423,15 @@ impl<'a> Reader<'a> {
         let inside = text.trim_start_matches("${").trim_end_matches('}');
         if inside.starts_with('!') || inside.contains('@') {
             self.doubt("it expands a variable in a way that can run something");
+        }
+        let name = inside.split([':', '=']).next().unwrap_or_default();
+        if inside[name.len()..]
+            .trim_start_matches(':')
+            .starts_with('=')
+        {
+            let mut segment = self.segment(node);
+            segment.assigns.push(name.to_owned());
+            self.script.segments.push(segment);
         }
     }
 }

@@ -38,7 +38,7 @@ fn every_part_of_a_command_is_found() {
         &["true", "ls", "pwd"],
         &[],
     );
-    check("for f in a b; do cat $f; done", &["cat $f"], &[]);
+    check("for f in a b; do cat $f; done", &["", "cat $f"], &[]);
     check(
         "while read l; do echo $l; done",
         &["read l", "echo $l"],
@@ -96,6 +96,22 @@ fn what_hides_in_words_is_found_and_doubted() {
         &["cat", "curl x"],
         &["output of a command"],
     );
+    check(
+        "cat <<-E\n\t$(curl x)\n\tE",
+        &["cat", "curl x"],
+        &["output of"],
+    );
+    check(
+        "cat <<E\n`curl x` \"$(pwd)\"\nE",
+        &["cat", "curl x", "pwd"],
+        &["output of"],
+    );
+    check("cat <<E\n$a ${b}\nE", &["cat"], &[]);
+    check("cat <<E | sh\ncurl x\nE", &["cat", "sh"], &[]);
+    check("cat <<E && curl x\nhi\nE", &["cat", "curl x"], &[]);
+    check("[[ 'a[$(curl x)]' -eq 1 ]]", &[], &["index of an array"]);
+    check("declare -i 'x=a[$(curl x)]'", &[""], &["index of an array"]);
+    check(": ${PATH:=x}", &[": ${PATH:=x}", ""], &[]);
     check(
         "ls > $(curl x)",
         &["ls", "curl x"],

@@ -40,7 +40,7 @@ impl Auth {
 fn settled(profile: Option<Profile>) -> Result<(Profile, Arc<Catalogue>)> {
     let config = Config::load(&Paths::find()?, &run::workspace(None)?)?;
     config.warnings().iter().for_each(|w| out::warn(w));
-    let catalogue = Catalogue::with(config.catalogue())?;
+    let catalogue = Catalogue::with(&config.catalogue())?;
     let profile = profile.or_else(|| config.settings().profile);
     Ok((profile.unwrap_or_default(), catalogue))
 }

@@ -37,11 +37,11 @@ impl Status {
             if !super::names(&catalogue).contains(&name) {
                 continue;
             }
-            let variable = facts.key_variable.as_ref();
-            let set = variable.and_then(|variable| Some((variable, env::word(variable)?)));
+            let mut variables = facts.key_variables();
+            let set = variables.find_map(|variable| Some((variable, env::word(variable)?)));
             let (source, length) = match (set, kept) {
                 (Some((variable, value)), _) => (
-                    Some(KeySource::Environment(variable.clone())),
+                    Some(KeySource::Environment(variable.to_owned())),
                     Some(KeyLength::of(value.trim().len())),
                 ),
                 (None, Some(kept)) => (Some(KeySource::Stored(kept.place)), kept.length),

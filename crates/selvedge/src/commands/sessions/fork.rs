@@ -54,7 +54,7 @@ impl Fork {
         }
         let fork = StreamId::new(store.chance.id("s"));
         copy(&store, &origin, at, &fork).await?;
-        if let Some(script) = store.kept_script(&origin)? {
+        if let Some(script) = store.kept_script(&origin, "")? {
             store.keep_script(&fork, script.text())?;
         }
         out::line(fork.as_str());

@@ -7,7 +7,7 @@ use selvedge_runtime::SessionState;
 use crate::error::{Exit, Result};
 use crate::progress::spent;
 use crate::sessions::{self, Listed, OpenQuestion};
-use crate::story::{Beat, Story, Tool, What};
+use crate::story::{Beat, Instead, Story, Tool, What};
 use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
 use crate::wiring::Store;
 use crate::{drive, out};
@@ -81,9 +81,17 @@ impl Show {
             What::Began { model, request } => {
                 format!("\n{} on {model}: {}", beat.agent, escape(request))
             }
-            What::Said { text } => {
+            What::Said { text, instead } => {
                 let words = indented(&escape(text.trim()), "  ");
-                format!("\n{}\n{words}", beat.agent).trim_end().to_owned()
+                let instead = instead.as_ref().map_or(String::new(), told_instead);
+                let said = format!("\n{}{instead}\n{words}", beat.agent);
+                said.trim_end().to_owned()
+            }
+            What::BrokeOff { text, model, why } => {
+                let words = indented(&self.cut(text), "    ");
+                let why = escape(why);
+                let said = format!("  {model} broke off ({why}); this does not count:\n{words}");
+                said.trim_end_matches([':', '\n']).to_owned()
             }
             What::Unanswered { error } => format!("  no answer: {}", escape(error)),
             What::Used {
@@ -139,7 +147,9 @@ impl Show {
                 let text = ending.result.text().map_or("", |t| &**t);
                 format!("\n{word}\n{}", indented(&escape(text), "  "))
             }
-            What::Asking | What::Using { .. } | What::Delegated { .. } => return None,
+            What::Asking | What::Unheard | What::Using { .. } | What::Delegated { .. } => {
+                return None;
+            }
         };
         Some(indented(&text, &indent))
     }
@@ -153,6 +163,12 @@ impl Show {
         let shown: Vec<&str> = safe.lines().take(LINES_SHOWN).collect();
         format!("{}\n… {} more lines", shown.join("\n"), lines - LINES_SHOWN)
     }
+}
+
+/// Who answered, and why not the one that was asked.
+fn told_instead(instead: &Instead) -> String {
+    let because = escape(&instead.because);
+    format!(" (answered by {}, because {because})", instead.model)
 }
 
 /// The tools whose end is not on record.

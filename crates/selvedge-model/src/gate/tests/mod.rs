@@ -1,13 +1,17 @@
+//! The gate before models that do as they are told.
+
+mod trouble;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use selvedge_runtime::SeededChance;
+use selvedge_runtime::{Clock, Notice, SeededChance};
 use serde_json::json;
 
 use super::*;
 use crate::scripted::{Entry, ScriptedModel, Turn};
-use crate::types::Stop;
+use crate::types::{Response, Stop, Usage};
 
 fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
@@ -83,7 +87,7 @@ fn limited(seconds: u64) -> Entry {
 /// Asks once; returns what came of it, the notices, and the seconds it took.
 async fn ask(gate: &Gate) -> (Result<Answered, Failed>, Vec<String>, f64) {
     let notices = Mutex::new(Vec::new());
-    let notice = |text: &str| notices.lock().unwrap().push(text.to_owned());
+    let notice = |notice: Notice| notices.lock().unwrap().push(notice.text);
     let begun = tokio::time::Instant::now();
     let cancel = CancellationToken::new();
     let result = gate
@@ -97,7 +101,7 @@ async fn ask(gate: &Gate) -> (Result<Answered, Failed>, Vec<String>, f64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_failure_is_tried_again_and_the_person_is_told() {
+async fn a_transient_failure_is_tried_again_in_silence() {
     let usage = Usage {
         input: 1000,
         output: 100,
@@ -122,11 +126,26 @@ async fn a_transient_failure_is_tried_again_and_the_person_is_told() {
         }
     );
     assert!((1.5..=3.0).contains(&took), "{took}");
+    assert_eq!(notices, ["", ""], "there is only a countdown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn frequent_failures_are_told_once() {
+    let entries = (0..3).flat_map(|_| [transient(), transient()]);
+    let gate = gate(entries.chain([Turn::text("hi").into()]).collect());
+    let gate = gate.with_retry(Retry {
+        attempts_max: 10,
+        wait_max: Duration::from_secs(1),
+        ..Retry::default()
+    });
+    let (result, mut notices, _) = ask(&gate).await;
+    assert_eq!(result.unwrap_err().attempts, 5, "then it counts as down");
+    notices.retain(|notice| notice.contains("trying again"));
+    assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
-        notices[0].starts_with("scripted: the connection was reset; trying again in 0."),
+        notices[0].starts_with("scripted: the connection was reset; trying again in"),
         "{notices:?}"
     );
-    assert!(notices[1].ends_with("(3 of 3)"), "{notices:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +178,7 @@ async fn a_wait_ends_when_the_call_is_cancelled() {
     let gate = gate(vec![limited(50), Turn::text("hi").into()]);
     let cancel = CancellationToken::new();
     let begun = tokio::time::Instant::now();
-    let notice = |_: &str| cancel.cancel();
+    let notice = |_: Notice| cancel.cancel();
     let failed = gate
         .ask(&request("scripted/demo"), &mut |_| {}, &notice, &cancel)
         .await
@@ -312,9 +331,9 @@ fn down(_: u32) -> Result<&'static str, ModelError> {
 async fn ask_a(gate: &Gate, urgency: Urgency, fallbacks: &[String]) -> Result<Answered, Failed> {
     let request = request("a/one");
     let ask = Ask {
-        request: &request,
         urgency,
         fallbacks,
+        ..Ask::from(&request)
     };
     gate.ask(ask, &mut |_| {}, &|_| {}, &CancellationToken::new())
         .await

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_agent::{
@@ -9,7 +10,7 @@ use selvedge_agent::{
     Limits, Setup, assemble,
 };
 use selvedge_ledger::{
-    Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId,
+    Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId, Time,
 };
 use selvedge_model::{Catalogue, Gate, Providers, Retry, ScriptedModel};
 use selvedge_runtime::{
@@ -37,6 +38,8 @@ pub enum Beat {
     Crash(Dies),
     /// A human answers the open question.
     Answer(&'static str),
+    /// A yes to this question, if any, for what has this digest.
+    Forged(Option<&'static str>, Option<&'static str>),
     /// Somebody says something while the run rests.
     Say(SteerMode, &'static str),
     /// Somebody edits a file of the workspace while the run rests.
@@ -59,6 +62,7 @@ pub struct Story {
     limits: Option<Limits>,
     hooks: Hooks,
     shown: Vec<&'static str>,
+    attempts: u32,
 }
 
 /// A story in which the engineer gives these answers, as in a script file.
@@ -78,6 +82,7 @@ pub fn story(engineer: &str) -> Story {
         limits: None,
         hooks: Hooks::new(),
         shown: Vec::new(),
+        attempts: 1,
     }
 }
 
@@ -141,6 +146,12 @@ impl Story {
         self
     }
 
+    /// With a gate that asks so often before it gives up.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
     /// With another crew than solo, and the answers of its other agents.
     pub fn crew(
         mut self,
@@ -160,6 +171,22 @@ impl Story {
             .build()
             .unwrap();
         runtime.block_on(Stage::new(self).play())
+    }
+}
+
+/// The machine's clock, with nobody's patience.
+struct Hasty;
+
+#[async_trait]
+impl Clock for Hasty {
+    fn now(&self) -> Time {
+        SystemClock.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        SystemClock
+            .sleep(duration.min(Duration::from_millis(5)))
+            .await;
     }
 }
 
@@ -188,7 +215,7 @@ impl Stage {
             story,
             folder,
             ledger,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(Hasty),
             lives: 0,
         }
     }
@@ -250,6 +277,14 @@ impl Stage {
                 ),
                 other => panic!("nothing is asked: {other:?}"),
             },
+            Beat::Forged(effect, digest) => (
+                session(),
+                Signal::Answer {
+                    effect: effect.map(selvedge_runtime::EffectId::new),
+                    text: Payload::new("yes"),
+                    digest: digest.map(str::to_owned),
+                },
+            ),
             Beat::Say(mode, text) => (
                 session(),
                 Signal::Steer {
@@ -326,7 +361,7 @@ impl Stage {
             chance,
         )
         .with_retry(Retry {
-            attempts_max: 1,
+            attempts_max: self.story.attempts,
             ..Retry::default()
         });
         let inner = AgentPerformer::new(
@@ -406,6 +441,14 @@ impl Stage {
                 )
             }
             "ModelCallFinished" => text(&data["effect"]),
+            "ModelCallInterrupted" => {
+                let left = &data["left"];
+                let said = match left["text"].as_str() {
+                    Some(said) => format!(" {said:?} ({})", text(&left["why"])),
+                    None => String::new(),
+                };
+                format!("{}{said}", text(&data["effect"]))
+            }
             "ToolCallStarted" => {
                 format!(
                     "{} {} attempt={}",
@@ -468,6 +511,7 @@ impl Stage {
                     .map(|d| format!(" {d}"))
                     .unwrap_or_default()
             ),
+            "LetterIgnored" => text(&data["why"]),
             "RunPaused" => text(&data["reason"]),
             "RunResumed" => text(&data["reason"]),
             "RunCancelled" => text(&data["reason"]),

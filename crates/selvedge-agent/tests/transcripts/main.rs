@@ -1,12 +1,10 @@
 //! Stories: what the model says and what befalls the process, against the
 //! events that must be on record.
 
-#[path = "transcripts/approvals.rs"]
 mod approvals;
-#[path = "transcripts/hooks.rs"]
+mod asking;
 mod hooks;
 mod story;
-#[path = "transcripts/strikes.rs"]
 mod strikes;
 
 use expect_test::{Expect, expect};
@@ -515,24 +513,6 @@ fn a_run_out_of_money_is_parked_and_goes_on_after_a_raise() {
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
             RunFinished done done
-        "#]],
-    );
-}
-
-#[test]
-fn a_provider_that_is_down_is_a_pause_and_not_a_failure() {
-    check(
-        story(
-            "
-            - error: {kind: transient}
-            - text: back again
-            ",
-        ),
-        expect![[r#"
-            RunStarted do it
-            ModelCallStarted m0 attempt=1 messages=1
-            ModelCallInterrupted m0
-            RunPaused provider
         "#]],
     );
 }
