@@ -1,7 +1,10 @@
 //! What hooks did to a call: the part of it that is on record.
 
+use std::fmt;
+
 use selvedge_tool::{Decision, Finding, Rule, Source};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What hooks did to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,23 @@ pub enum Done {
     Failed,
 }
 
+impl fmt::Display for Did {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hook, did, says } = self;
+        let did = match did {
+            Done::Changed => "changed it",
+            Done::Warned => "warned",
+            Done::Answered => "answered in its place",
+            Done::Stopped => "stopped it",
+            Done::Failed => "failed",
+        };
+        match says.is_empty() {
+            true => write!(f, "hook `{hook}` {did}"),
+            false => write!(f, "hook `{hook}` {did}: {says}"),
+        }
+    }
+}
+
 /// What came instead of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,6 +88,11 @@ impl Hooked {
     /// The same, if any hook did anything.
     pub fn if_any(self) -> Option<Self> {
         (!self.is_empty()).then_some(self)
+    }
+
+    /// What hooks did to a call, as the evidence of its beginning says.
+    pub fn in_evidence(evidence: &Value) -> Option<Self> {
+        Self::deserialize(evidence.get("hooked")?).ok()
     }
 
     /// Adds what hooks did later.

@@ -144,7 +144,7 @@ impl Strikes {
     /// What is said to whoever handed the task out.
     pub(crate) fn help(&self, words: &str) -> String {
         format!(
-            "TASK_HELP: {} attempts in a row failed; the files are as they were before.\n{}\n{words}",
+            "TASK_HELP: {} attempts in a row failed, and the work was given up.\n{}\n{words}",
             self.count(),
             list(&self.failures)
         )

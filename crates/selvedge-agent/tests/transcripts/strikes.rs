@@ -68,7 +68,7 @@ fn the_third_failure_puts_files_back_stops_changes_and_asks_for_help() {
             ToolCallFinished t4.1 one
             ModelCallStarted m5 attempt=1 messages=12
             ModelCallFinished m5
-            RunFinished failed TASK_HELP: 3 attempts in a row failed; the files are as they were before
+            RunFinished failed TASK_HELP: 3 attempts in a row failed, and the work was given up.
             -- a.txt: Some("one")
             -- b.txt: Some("two")
             -- made.txt: None
@@ -119,7 +119,7 @@ fn a_crash_while_files_are_put_back_puts_them_back_again() {
             ToolCallFinished t4.1 one
             ModelCallStarted m5 attempt=1 messages=12
             ModelCallFinished m5
-            RunFinished failed TASK_HELP: 3 attempts in a row failed; the files are as they were before
+            RunFinished failed TASK_HELP: 3 attempts in a row failed, and the work was given up.
             -- a.txt: Some("one")
             -- b.txt: Some("two")
         "#]],
@@ -357,7 +357,7 @@ fn a_child_that_is_out_reports_to_whoever_sent_it() {
             ModelCallStarted m0 attempt=1 messages=1
             ModelCallFinished m0
             ChildStarted t0.0
-            ChildFinished t0.0 failed TASK_HELP: 3 attempts in a row failed; the files are as they were before
+            ChildFinished t0.0 failed TASK_HELP: 3 attempts in a row failed, and the work was given up.
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
             RunFinished done it could not be done
@@ -377,7 +377,7 @@ fn a_child_that_is_out_reports_to_whoever_sent_it() {
             /t0.0 RestoreFinished r0 [] failures=3
             /t0.0 ModelCallStarted m1 attempt=1 messages=4
             /t0.0 ModelCallFinished m1
-            /t0.0 RunFinished failed TASK_HELP: 3 attempts in a row failed; the files are as they were before
+            /t0.0 RunFinished failed TASK_HELP: 3 attempts in a row failed, and the work was given up.
         "#]],
     );
 }

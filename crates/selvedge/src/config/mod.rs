@@ -8,6 +8,7 @@
 //! the user vouches for the folder. Rules of all layers hold together.
 
 mod file;
+mod hooks;
 mod layer;
 mod settings;
 mod spending;
@@ -18,6 +19,7 @@ use std::path::Path;
 use selvedge_tool::{Policy, Source};
 use serde::Deserialize;
 
+pub use hooks::chain;
 pub use layer::Origin;
 pub use settings::{Approve, Dollars, Settings};
 
@@ -33,6 +35,8 @@ pub struct Config {
     /// What is a table of the user's own names.
     tables: toml::Table,
     policy: Policy,
+    /// Those of every layer, the lowest first.
+    hooks: Vec<hooks::Hook>,
     warnings: Vec<String>,
 }
 
@@ -75,6 +79,7 @@ impl Config {
             values: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Policy::default(),
+            hooks: Vec::new(),
             warnings: Vec::new(),
         };
         config.lay(Layer::defaults());
@@ -103,6 +108,7 @@ impl Config {
             self.values.insert(key, (value, layer.origin.of(key)));
         }
         lay_over(&mut self.tables, &layer.tables);
+        self.hooks.extend(layer.hooks);
     }
 
     /// Every value with its origin, by key; `None` where nothing is set.
@@ -143,7 +149,11 @@ impl Config {
                 }
             }
         }
-        Settings::deserialize(table).expect("each value was checked in its own layer")
+        let settings = Settings::deserialize(table);
+        Settings {
+            hooks: self.hooks.clone(),
+            ..settings.expect("each value was checked in its own layer")
+        }
     }
 }
 
