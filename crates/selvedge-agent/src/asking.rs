@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::call::{AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved};
 use crate::common::{Common, ledger_hold};
 use crate::discretion;
+use crate::hooks::{self, Hooked, Hooks};
 use crate::purse::Purses;
 
 /// The shortest and the longest pause of a run whose providers are all away.
@@ -36,6 +37,7 @@ pub(crate) struct Asking {
     toolbox: Arc<Toolbox>,
     purses: Purses,
     common: Option<Common>,
+    hooks: Hooks,
     definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
     /// Calls that were prepared and have not begun.
     ready: Mutex<HashMap<Key, Ready>>,
@@ -63,6 +65,7 @@ impl Asking {
         Self {
             purses: Purses::new(ledger.clone()),
             common: None,
+            hooks: Hooks::new(),
             ledger,
             clock,
             gate,
@@ -80,13 +83,19 @@ impl Asking {
         Self { common, ..self }
     }
 
+    /// The same with hooks around every call.
+    pub(crate) fn with_hooks(self, hooks: Hooks) -> Self {
+        Self { hooks, ..self }
+    }
+
     pub(crate) async fn counted(&self, session: &StreamId) -> Option<(Spend, Spend)> {
         self.purses.counted(session).await
     }
 
     /// Builds the request and sets its worst case aside.
     pub(crate) async fn reserve(&self, scene: &Scene, call: &ModelCall) -> Result<Value, Hold> {
-        let request = self.request(call).await.map_err(ledger_hold)?;
+        let mut request = self.request(call).await.map_err(ledger_hold)?;
+        let hooked = self.hooks.pre_model(scene, call, &mut request).await?;
         let budget = self.purses.budget(&scene.stream, call).await;
         let budget = budget.map_err(ledger_hold)?;
         let reservation = self
@@ -98,6 +107,7 @@ impl Asking {
         }
         let evidence = Reserved {
             reserved: reservation.amount(),
+            hooked: hooked.if_any(),
         };
         let ready = Ready {
             request,
@@ -109,11 +119,19 @@ impl Asking {
     }
 
     /// Asks, and says what came of it.
-    pub(crate) async fn ask(&self, scene: Scene, call: ModelCall) -> Performed<AgentOutcome> {
+    pub(crate) async fn ask(
+        &self,
+        scene: Scene,
+        call: ModelCall,
+        evidence: Value,
+    ) -> Performed<AgentOutcome> {
         let ready = locked(&self.ready).remove(&key(&scene));
         let Some(ready) = ready else {
             return Performed::Interrupted(None);
         };
+        if let Some(answered) = hooks::answered(evidence) {
+            return Performed::Finished(answer(answered, None, &call));
+        }
         let secrets = self.toolbox.secrets();
         let show = |text: &str| {
             if !text.is_empty() {
@@ -163,8 +181,26 @@ impl Asking {
             common.settle(&scene, model, spend).await;
         }
         match asked {
-            Ok(answered) => Performed::Finished(answer(answered, &call)),
+            Ok(answered) => self.answered(&scene, &call, answered).await,
             Err(failed) => self.failed(&scene, failed),
+        }
+    }
+
+    /// An answer, after the hooks that see it. One that they withhold has its cost.
+    async fn answered(
+        &self,
+        scene: &Scene,
+        call: &ModelCall,
+        mut answered: Answered,
+    ) -> Performed<AgentOutcome> {
+        let response = &mut answered.response;
+        match self.hooks.post_model(scene, call, response).await {
+            Ok(hooked) => Performed::Finished(answer(answered, hooked.if_any(), call)),
+            Err(hold) => {
+                let broken = hooks::withheld(&hold, answered);
+                let left = AgentOutcome::Model(ModelOutcome::BrokenOff(broken));
+                Performed::Held(hold, Some(left))
+            }
         }
     }
 
@@ -290,7 +326,7 @@ fn away_until(now: Time, attempt: u32) -> Option<Time> {
     Some(now.plus_millis(millis))
 }
 
-fn answer(answered: Answered, call: &ModelCall) -> AgentOutcome {
+fn answer(answered: Answered, hooked: Option<Hooked>, call: &ModelCall) -> AgentOutcome {
     AgentOutcome::Model(ModelOutcome::Answered {
         response: storable(answered.response, call),
         cost: answered.cost,
@@ -299,6 +335,7 @@ fn answer(answered: Answered, call: &ModelCall) -> AgentOutcome {
         total_ms: answered.total_ms,
         cached: answered.is_cached,
         because: answered.because,
+        hooked,
     })
 }
 

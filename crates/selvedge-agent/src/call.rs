@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::approvals::Scope;
+use crate::hooks::{Failure, Hooked, Restore, RestoreOutcome};
 use crate::spec::RunSpec;
 
 /// A call of an agent.
@@ -21,6 +22,8 @@ pub enum AgentCall {
     Tool(ToolUse),
     /// Judges whether a tool may be used.
     Judge(ToolUse),
+    /// Puts files back to what they were.
+    Restore(Restore),
 }
 
 /// A request to a model; its payloads may have to be fetched.
@@ -59,6 +62,10 @@ pub struct ToolUse {
     pub world: World,
     /// That a person allowed it.
     pub approved: Option<Approved>,
+    /// What hooks made of it, if they were called already.
+    pub hooked: Option<Hooked>,
+    /// The stretch of work it belongs to: what it changes is kept once for each.
+    pub task: u32,
 }
 
 /// That a person allowed a call.
@@ -79,7 +86,9 @@ pub enum AgentOutcome {
     /// Of a tool call.
     Tool(ToolOutcome),
     /// Of a judgement.
-    Judged(Box<Verdict>),
+    Judged(Box<Judged>),
+    /// Of putting files back.
+    Restored(RestoreOutcome),
 }
 
 /// What came of a model call.
@@ -99,6 +108,9 @@ pub enum ModelOutcome {
         first_token_ms: u64,
         /// Milliseconds from asking to the end.
         total_ms: u64,
+        /// What hooks did to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hooked: Option<Hooked>,
         /// Whether it is an earlier answer to the same request, given again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cached: bool,
@@ -146,13 +158,36 @@ pub struct ToolOutcome {
     /// That it was not begun, because a person must be asked first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<Box<Verdict>>,
+    /// What hooks did to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooked: Option<Hooked>,
+    /// Whether it was a command that only looks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub looks: bool,
+    /// How it failed, where that counts against the agent's work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// What came of a judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// What was decided.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What hooks made of the call before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooked: Option<Hooked>,
 }
 
 /// The evidence of a model call: what was reserved for it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reserved {
     /// The worst case.
     pub reserved: Spend,
+    /// What hooks did to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooked: Option<Hooked>,
 }
 
 impl Call for AgentCall {
@@ -163,6 +198,7 @@ impl Call for AgentCall {
             Self::Model(_) => "ModelCall",
             Self::Tool(_) => "ToolCall",
             Self::Judge(_) => "Judgement",
+            Self::Restore(_) => "Restore",
         }
     }
 
@@ -177,6 +213,11 @@ impl Call for AgentCall {
             Self::Tool(used) | Self::Judge(used) => {
                 json!({ "agent": used.spec.agent, "tool": used.call.name })
             }
+            Self::Restore(restore) => json!({
+                "agent": restore.spec.agent,
+                "task": restore.task,
+                "failures": restore.failures,
+            }),
         }
     }
 
@@ -185,6 +226,8 @@ impl Call for AgentCall {
             Self::Model(_) => Nature::Costs,
             Self::Tool(used) => used.world.nature(),
             Self::Judge(_) => Nature::Reads,
+            // Its probe lets it be begun again: putting back twice is putting back.
+            Self::Restore(_) => Nature::Changes,
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Limits {
     pub results_kept: usize,
     /// Seconds a tool may run. Default: 120.
     pub tool_seconds_max: u64,
+    /// Failures in a row of what changes files or runs commands, after which files are
+    /// put back to what they were and the task is over; 0 for never. Default: 3.
+    pub strikes_max: u32,
     /// US dollars that one run may cost, its helpers included. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<Usd>,
@@ -86,6 +89,7 @@ impl Default for Limits {
             context_tokens_max: 80_000,
             results_kept: 5,
             tool_seconds_max: 120,
+            strikes_max: 3,
             usd: None,
             tokens: None,
         }

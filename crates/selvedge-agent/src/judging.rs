@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use selvedge_ledger::{Ledger, LedgerError, Payload, Position, StreamId, Time};
-use selvedge_runtime::{Performed, Scene};
+use selvedge_runtime::{Nature, Performed, Scene};
 use selvedge_tool::{
     Act, Checked, Decision, Deed, Finding, Grant, Grants, Site, Source, ToolContext, ToolOutput,
     Verdict, World, compact,
@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approvals::{ASKED_MAX, Approvals, Scope};
-use crate::call::{AgentOutcome, ToolOutcome, ToolUse};
+use crate::call::{AgentOutcome, Judged, ToolOutcome, ToolUse};
+use crate::hooks::{Failure, Hooked};
 use crate::performer::AgentPerformer;
 use crate::spec::Approve;
 
@@ -37,24 +38,36 @@ pub(crate) struct Refused {
     denied: Option<Finding>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asks: Option<Box<Verdict>>,
+    /// That the tool itself refused, which counts as a failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hooked: Option<Hooked>,
 }
 
 impl AgentPerformer {
     /// Judges a call and says so.
     pub(crate) async fn judge(&self, scene: Scene, used: ToolUse) -> Performed<AgentOutcome> {
         if used.world == World::Delegates {
-            let verdict = delegation(&used);
-            return Performed::Finished(AgentOutcome::Judged(Box::new(verdict)));
+            return Performed::Finished(judged(delegation(&used), Hooked::default()));
         }
-        let ready = self.check(&used).await;
-        let ready = ready.and_then(|checked| Ok((self.context(&scene, &used)?, checked)));
-        let verdict = match ready {
-            Ok((context, checked)) => self.verdict(&scene, &used, &context, &checked).await,
-            // It does not get further than this: the call is checked again, and says
-            // what is wrong with it.
-            Err(_) => Verdict::of_nothing("its arguments cannot be judged, and will be refused"),
+        // A call that cannot be judged does not get further than this: it is checked
+        // again, and says what is wrong with it.
+        let unclear = || Verdict::of_nothing("its arguments cannot be judged, and will be refused");
+        let Ok(context) = self.context(&scene, &used) else {
+            return Performed::Finished(judged(unclear(), Hooked::default()));
         };
-        Performed::Finished(AgentOutcome::Judged(Box::new(verdict)))
+        let hooked = self.pre_tool(&scene, &used, &context).await;
+        if hooked.instead.is_some() {
+            let mut verdict = Verdict::of_nothing("a hook answered in its place");
+            verdict.finding = hooked.denial().unwrap_or(verdict.finding);
+            return Performed::Finished(judged(verdict, hooked));
+        }
+        let verdict = match self.check(&used, &hooked).await {
+            Ok(checked) => self.verdict(&scene, &used, &context, &checked).await,
+            Err(_) => unclear(),
+        };
+        Performed::Finished(judged(verdict, hooked))
     }
 
     /// Lets a call pass, or says why not. What was approved must still be the same.
@@ -75,14 +88,12 @@ impl AgentPerformer {
                 Ok(())
             }
             (Decision::Ask, _) => Err(Refused {
-                refused: "not begun: a person is asked first".into(),
-                denied: None,
                 asks: Some(Box::new(verdict)),
+                ..Refused::because("not begun: a person is asked first")
             }),
             (Decision::Deny, _) => Err(Refused {
-                refused: verdict.refusal(),
-                denied: Some(verdict.finding),
-                asks: None,
+                denied: Some(verdict.finding.clone()),
+                ..Refused::because(verdict.refusal())
             }),
         }
     }
@@ -170,6 +181,11 @@ impl Judge {
     }
 }
 
+fn judged(verdict: Verdict, hooked: Hooked) -> AgentOutcome {
+    let hooked = hooked.if_any();
+    AgentOutcome::Judged(Box::new(Judged { verdict, hooked }))
+}
+
 /// Handing on work is no tool of the toolbox: its role alone decides.
 fn delegation(used: &ToolUse) -> Verdict {
     let act = Act {
@@ -197,6 +213,22 @@ async fn read(
 }
 
 impl Refused {
+    fn because(why: impl Into<String>) -> Self {
+        Self {
+            refused: why.into(),
+            denied: None,
+            asks: None,
+            failed: false,
+            hooked: None,
+        }
+    }
+
+    /// The same, with what hooks did before.
+    pub(crate) fn with(mut self, hooked: Hooked) -> Self {
+        self.hooked = hooked.if_any();
+        self
+    }
+
     /// What the evidence of a call says, if it was not begun.
     pub(crate) fn read(evidence: &Value) -> Option<Self> {
         evidence.get("refused")?;
@@ -205,15 +237,28 @@ impl Refused {
 
     /// What came of it.
     pub(crate) fn outcome(self, used: &ToolUse) -> AgentOutcome {
+        let counts = self.failed && used.world.nature() == Nature::Changes;
+        let arguments = self.hooked.as_ref().and_then(|h| h.arguments.as_deref());
+        let arguments = arguments.or_else(|| used.call.arguments.text().map(|text| &**text));
+        let arguments = arguments.and_then(|text| serde_json::from_str(text).ok());
+        let arguments: Value = arguments.unwrap_or_default();
+        let failure = counts.then(|| Failure::of(&used.call.name, &arguments, &self.refused));
+        let mut text = self.refused;
+        if let Some(hooked) = &self.hooked {
+            hooked.annotate(&mut text);
+        }
         AgentOutcome::Tool(ToolOutcome {
             tool: used.call.name.clone(),
-            text: Payload::new(self.refused),
+            text: Payload::new(text),
             whole: None,
             facts: Value::Null,
             is_error: true,
             interrupted: false,
             denied: self.denied,
             asks: self.asks,
+            hooked: self.hooked,
+            looks: false,
+            failure,
         })
     }
 }
@@ -221,9 +266,8 @@ impl Refused {
 impl From<ToolOutput> for Refused {
     fn from(output: ToolOutput) -> Self {
         Self {
-            refused: output.text,
-            denied: None,
-            asks: None,
+            failed: true,
+            ..Self::because(output.text)
         }
     }
 }

@@ -15,7 +15,9 @@
 //! - `context`: what the model is sent, kept small without losing anything
 //! - `call`: the stored shapes of calls and outcomes
 //! - `performer`: carries calls out
+//! - `acting`: uses a tool, from the hooks before it to those after
 //! - `judging`: decides about a call before it is carried out
+//! - `hooks`: what is done before and after every call; three strikes
 //! - `asking`: asks models, for the performer
 //! - `purse`: the budgets of a session and of its runs
 //! - `common`: the ceilings that all sessions share
@@ -30,6 +32,7 @@
 //! - No known secret goes to a model, and none comes from one into the ledger.
 //! - This crate knows nothing of terminals or of any one crew's ways.
 
+mod acting;
 mod approvals;
 mod asking;
 mod call;
@@ -38,6 +41,7 @@ mod context;
 mod crew;
 mod definition;
 mod discretion;
+mod hooks;
 mod judging;
 mod machine;
 mod performer;
@@ -51,12 +55,16 @@ mod usage;
 
 pub use approvals::{Answer, Scope};
 pub use call::{
-    AgentCall, AgentOutcome, Approved, ModelCall, ModelOutcome, Purpose, Reserved, ToolOutcome,
-    ToolUse,
+    AgentCall, AgentOutcome, Approved, Judged, ModelCall, ModelOutcome, Purpose, Reserved,
+    ToolOutcome, ToolUse,
 };
 pub use context::{Context, Fit};
 pub use crew::{Crew, CrewError};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
+pub use hooks::{
+    CommandHook, Did, Done, FIRST, Failure, Hook, Hooked, Hooks, Instead, LAST, Moment, NORMAL,
+    Occasion, Reaction, Restore, RestoreOutcome, Seen, Setting,
+};
 pub use machine::AgentMachine;
 pub use performer::AgentPerformer;
 pub use salvage::salvage_note;

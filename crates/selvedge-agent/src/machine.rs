@@ -10,14 +10,14 @@ use selvedge_ledger::{Event, LedgerError, Payload};
 use selvedge_model::{Message, Part, Role};
 use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
-    MessageTaken, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
+    MessageTaken, Nature, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::{AgentCall, ModelCall, ModelOutcome, Purpose, ToolOutcome};
+use crate::call::{AgentCall, Judged, ModelCall, ModelOutcome, Purpose, ToolOutcome};
 use crate::context::{Context, Fit};
+use crate::hooks::{Restore, RestoreOutcome, Strikes};
 use crate::reply::{self, Meaning};
 use crate::spec::RunSpec;
 use crate::tools::Pending;
@@ -33,6 +33,9 @@ pub struct AgentMachine {
     turn: u32,
     /// Reminders given for the current answer.
     reminders: u32,
+    /// How often work has failed in a row.
+    #[serde(default)]
+    strikes: Strikes,
     /// What people said since the last request, and what waits for the end.
     steering: Vec<Payload>,
     queued: Vec<Payload>,
@@ -51,6 +54,8 @@ enum Phase {
     Asking(Purpose),
     /// Waiting for tools.
     Acting(Vec<Pending>),
+    /// Waiting until files are what they were.
+    Restoring,
     /// Nothing any more.
     Ended(Ending),
 }
@@ -68,14 +73,18 @@ impl Machine for AgentMachine {
                 let Finished {
                     effect, outcome, ..
                 } = event.decode::<Finished<ToolOutcome>>()?;
+                self.heed(&outcome);
                 self.resolve(&effect, |pending| pending.finished(outcome));
             }
             "JudgementFinished" => {
-                let finished: Finished<Verdict> = event.decode()?;
+                let finished: Finished<Judged> = event.decode()?;
                 let spec = self.spec().clone();
                 self.resolve(&finished.effect, |pending| {
                     pending.judged(&spec, finished.outcome)
                 });
+            }
+            "RestoreFinished" => {
+                self.restored(&event.decode::<Finished<RestoreOutcome>>()?.outcome);
             }
             "ToolCallInDoubt" => {
                 let effect = event.decode::<Unfinished>()?.effect;
@@ -83,6 +92,7 @@ impl Machine for AgentMachine {
             }
             "QuestionAnswered" => {
                 let answered: QuestionAnswered = event.decode()?;
+                self.helped(&answered.effect);
                 self.resolve(&answered.effect, |pending| {
                     pending.answered(&answered.answer)
                 });
@@ -111,7 +121,12 @@ impl Machine for AgentMachine {
             (Phase::Asking(purpose), Some(spec)) => {
                 Due::Effects(vec![self.model_effect(*purpose, spec)])
             }
-            (Phase::Acting(pending), Some(spec)) => Due::Effects(crate::tools::due(spec, pending)),
+            (Phase::Acting(pending), Some(spec)) => {
+                Due::Effects(crate::tools::due(spec, self.strikes.task(), pending))
+            }
+            (Phase::Restoring, Some(spec)) => {
+                Due::Effects(self.strikes.due(spec).map(restoring).into_iter().collect())
+            }
             (Phase::Ended(ending), _) => Due::Ended(ending.clone()),
             (Phase::New, _) | (_, None) => Due::Idle,
         }
@@ -152,6 +167,7 @@ impl AgentMachine {
     /// Goes on to the next model call, if bounds allow.
     fn ask(&mut self) {
         for text in std::mem::take(&mut self.steering) {
+            self.strikes.begin_anew();
             self.context.push(Message::user(text));
         }
         let limits = self.spec().limits;
@@ -178,7 +194,13 @@ impl AgentMachine {
 
     fn build(&self, purpose: Purpose) -> Arc<Vec<Arc<Message>>> {
         Arc::new(match purpose {
-            Purpose::Work => self.context.messages().to_vec(),
+            Purpose::Work => {
+                let messages = self.context.messages().iter().cloned();
+                // Said once and for this request only: it is over when work succeeds.
+                let warning = self.strikes.warning(self.spec().limits.strikes_max);
+                let warning = warning.map(|text| Arc::new(Message::user(text)));
+                messages.chain(warning).collect()
+            }
             Purpose::Summary => {
                 let request = Arc::new(Message::user(reply::SUMMARY_REQUEST));
                 let messages = self.context.to_summarise().iter().cloned();
@@ -229,6 +251,7 @@ impl AgentMachine {
                         .map(|(n, call)| Pending::new(&spec, turn, n, call))
                         .collect(),
                 );
+                self.stop_if_out();
                 self.proceed();
             }
             Meaning::Remind(messages) => {
@@ -274,7 +297,47 @@ impl AgentMachine {
         if let Some(pending) = pending.iter_mut().find(|p| p.is_about(effect)) {
             update(pending);
         }
+        self.stop_if_out();
         self.proceed();
+    }
+
+    /// Counts what a tool came to.
+    fn heed(&mut self, outcome: &ToolOutcome) {
+        let world = self.spec().tools.get(&outcome.tool);
+        if world.is_some_and(|world| world.nature() == Nature::Changes) {
+            self.strikes.heed(outcome);
+        }
+    }
+
+    /// After too many failures, nothing else is changed.
+    fn stop_if_out(&mut self) {
+        if self.strikes.is_out(self.spec().limits.strikes_max)
+            && let Phase::Acting(pending) = &mut self.phase
+        {
+            let why = self.strikes.refusal();
+            pending.iter_mut().for_each(|pending| pending.stop(&why));
+        }
+    }
+
+    /// Files are what they were: the model is told, and goes on to the end.
+    fn restored(&mut self, outcome: &RestoreOutcome) {
+        if !matches!(self.phase, Phase::Restoring) {
+            return;
+        }
+        self.strikes.restored();
+        self.context.push(Message::user(outcome.tell()));
+        self.ask();
+    }
+
+    /// What a person answers to an agent that is out is the help it asked for.
+    fn helped(&mut self, effect: &EffectId) {
+        let Phase::Acting(pending) = &self.phase else {
+            return;
+        };
+        let is_answer = |p: &Pending| p.is_about(effect) && p.asks();
+        if self.strikes.is_out(self.spec().limits.strikes_max) && pending.iter().any(is_answer) {
+            self.strikes.begin_anew();
+        }
     }
 
     /// When all tools have answered, tells the model, or ends.
@@ -293,6 +356,7 @@ impl AgentMachine {
         let results = pending.into_iter().map(Pending::into_result).collect();
         self.context.push_results(results, names);
         match finish {
+            _ if self.strikes.due(self.spec()).is_some() => self.phase = Phase::Restoring,
             Some(ending) => self.end(ending),
             None => self.ask(),
         }
@@ -304,10 +368,27 @@ impl AgentMachine {
             self.steering.push(self.queued.remove(0));
         }
         if self.steering.is_empty() {
-            self.phase = Phase::Ended(ending);
+            self.phase = Phase::Ended(self.honest(ending));
         } else {
             self.reminders = 0;
             self.ask();
+        }
+    }
+
+    /// Work that was put back is not done, whatever the model says of it.
+    fn honest(&self, ending: Ending) -> Ending {
+        if !self.strikes.is_out(self.spec().limits.strikes_max) {
+            return ending;
+        }
+        // Long words are at hand only while they are new, and a fold must not differ.
+        let words = match (ending.result.blob(), ending.result.text()) {
+            (None, Some(text)) => text,
+            _ => "Its last words are in its transcript.",
+        };
+        Ending {
+            status: Status::Failed,
+            result: Payload::inline(self.strikes.help(words)),
+            data: None,
         }
     }
 
@@ -331,5 +412,14 @@ impl AgentMachine {
             Part::Text { text } => Some(text.clone()),
             _ => None,
         })
+    }
+}
+
+/// The effect that puts files back; one for each stretch of work.
+fn restoring(restore: Restore) -> Effect<AgentCall> {
+    let id = EffectId::new(format!("r{}", restore.task));
+    Effect {
+        id,
+        act: Act::Call(AgentCall::Restore(restore)),
     }
 }

@@ -10,18 +10,18 @@ use async_trait::async_trait;
 use selvedge_ledger::{Event, Ledger, Payload, StreamId};
 use selvedge_model::{Ceilings, Gate, Spend};
 use selvedge_runtime::{
-    ChildFinished, Clock, Ending, Finished, Hold, Nature, Performed, Performer, Probe,
-    QuestionAnswered, Scene,
+    ChildFinished, Clock, Ending, Finished, Hold, Performed, Performer, Probe, QuestionAnswered,
+    Scene,
 };
 use selvedge_tool::{
-    Caller, Checked, Grants, Lent, ResultStore, ToolContext, ToolOutput, ToolProbe, Toolbox,
-    Workspace,
+    Caller, Checked, Grants, Lent, ResultStore, ToolContext, ToolOutput, Toolbox, Workspace,
 };
 use serde_json::{Value, json};
 
 use crate::asking::Asking;
 use crate::call::{AgentCall, AgentOutcome, ToolOutcome, ToolUse};
-use crate::judging::{Judge, Refused};
+use crate::hooks::{Hooked, Hooks, Keeper};
+use crate::judging::Judge;
 
 /// Carries an agent's calls out.
 pub struct AgentPerformer {
@@ -30,6 +30,8 @@ pub struct AgentPerformer {
     asking: Asking,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) judge: Judge,
+    pub(crate) hooks: Hooks,
+    pub(crate) keeper: Keeper,
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
 }
 
@@ -47,6 +49,8 @@ impl AgentPerformer {
             clock,
             toolbox,
             judge: Judge::default(),
+            hooks: Hooks::new(),
+            keeper: Keeper::default(),
             workspaces: Mutex::default(),
         }
     }
@@ -54,6 +58,22 @@ impl AgentPerformer {
     /// Remembers in `grants` what a person approves for a project.
     pub fn with_grants(mut self, grants: Grants) -> Self {
         self.judge = self.judge.with_grants(grants);
+        self
+    }
+
+    /// Calls `hooks` before and after every call.
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self {
+            asking: self.asking.with_hooks(hooks.clone()),
+            hooks,
+            ..self
+        }
+    }
+
+    /// Keeps what files were before they are changed, in a folder of each session
+    /// below `sessions`.
+    pub fn with_checkpoints(mut self, sessions: PathBuf) -> Self {
+        self.keeper = Keeper::at(sessions);
         self
     }
 
@@ -71,12 +91,20 @@ impl AgentPerformer {
         self.asking.counted(session).await
     }
 
-    pub(crate) async fn check(&self, used: &ToolUse) -> Result<Checked, ToolOutput> {
-        let arguments = self
-            .ledger
-            .text(&used.call.arguments)
-            .await
-            .map_err(|e| ToolOutput::error(format!("The arguments cannot be read: {e}")))?;
+    /// Checks a call with the arguments that hooks left it with.
+    pub(crate) async fn check(
+        &self,
+        used: &ToolUse,
+        hooked: &Hooked,
+    ) -> Result<Checked, ToolOutput> {
+        let arguments = match &hooked.arguments {
+            Some(changed) => changed.as_str().into(),
+            None => self
+                .ledger
+                .text(&used.call.arguments)
+                .await
+                .map_err(|e| ToolOutput::error(format!("The arguments cannot be read: {e}")))?,
+        };
         if !used.spec.tools.contains_key(&used.call.name) {
             let known: Vec<&str> = used.spec.tools.keys().map(String::as_str).collect();
             return Err(ToolOutput::error(format!(
@@ -127,37 +155,6 @@ impl AgentPerformer {
             credentials: Lent::default(),
         })
     }
-
-    /// What the tool needs on record, or why it was not begun.
-    async fn tool_evidence(&self, scene: &Scene, used: &ToolUse) -> Result<Value, Refused> {
-        let checked = self.check(used).await?;
-        let context = self.context(scene, used)?;
-        self.admit(scene, used, &context, &checked).await?;
-        Ok(self.toolbox.prepare(&context, &checked).await?)
-    }
-
-    async fn use_tool(
-        &self,
-        scene: Scene,
-        used: ToolUse,
-        evidence: Value,
-    ) -> Performed<AgentOutcome> {
-        if let Some(refused) = Refused::read(&evidence) {
-            return Performed::Finished(refused.outcome(&used));
-        }
-        let ready = self
-            .check(&used)
-            .await
-            .and_then(|c| Ok((c, self.context(&scene, &used)?)));
-        let output = match ready {
-            Ok((checked, context)) => self.toolbox.run(&context, &checked, &evidence).await,
-            Err(refusal) => refusal,
-        };
-        if output.interrupted && used.world.nature() != Nature::Changes {
-            return Performed::Interrupted(None);
-        }
-        Performed::Finished(outcome(&scene, &used, output))
-    }
 }
 
 #[async_trait]
@@ -169,7 +166,7 @@ impl Performer<AgentCall> for AgentPerformer {
                 .tool_evidence(scene, used)
                 .await
                 .unwrap_or_else(|refused| json!(refused))),
-            AgentCall::Judge(_) => Ok(Value::Null),
+            AgentCall::Judge(_) | AgentCall::Restore(_) => Ok(Value::Null),
         }
     }
 
@@ -180,9 +177,13 @@ impl Performer<AgentCall> for AgentPerformer {
         evidence: Value,
     ) -> Performed<AgentOutcome> {
         match call {
-            AgentCall::Model(call) => self.asking.ask(scene, call).await,
+            AgentCall::Model(call) => self.asking.ask(scene, call, evidence).await,
             AgentCall::Tool(used) => self.use_tool(scene, used, evidence).await,
             AgentCall::Judge(used) => self.judge(scene, used).await,
+            AgentCall::Restore(restore) => {
+                let outcome = self.restore(scene, restore).await;
+                Performed::Finished(AgentOutcome::Restored(outcome))
+            }
         }
     }
 
@@ -195,38 +196,8 @@ impl Performer<AgentCall> for AgentPerformer {
         let AgentCall::Tool(used) = call else {
             return Probe::DidNotHappen;
         };
-        if Refused::read(evidence).is_some() {
-            return Probe::DidNotHappen;
-        }
-        let (Ok(checked), Ok(context)) = (self.check(used).await, self.context(scene, used)) else {
-            return Probe::Unknown;
-        };
-        match self.toolbox.probe(&context, &checked, evidence).await {
-            ToolProbe::Happened(output) => Probe::Happened(outcome(scene, used, output)),
-            ToolProbe::DidNotHappen => Probe::DidNotHappen,
-            ToolProbe::Unknown => Probe::Unknown,
-        }
+        self.find_out(scene, used, evidence).await
     }
-}
-
-fn outcome(scene: &Scene, used: &ToolUse, output: ToolOutput) -> AgentOutcome {
-    let mut text = output.text;
-    if output.whole.is_some() {
-        text.push_str(&format!(
-            "\n[the whole: read_file path=@result/{}]",
-            scene.effect
-        ));
-    }
-    AgentOutcome::Tool(ToolOutcome {
-        tool: used.call.name.clone(),
-        text: Payload::new(text),
-        whole: output.whole.map(Payload::new),
-        facts: output.facts,
-        is_error: output.is_error,
-        interrupted: output.interrupted,
-        denied: None,
-        asks: None,
-    })
 }
 
 /// Earlier results of a stream, from the ledger.

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approvals::Answer;
-use crate::call::{AgentCall, Approved, ToolOutcome, ToolUse};
+use crate::call::{AgentCall, Approved, Judged, ToolOutcome, ToolUse};
+use crate::hooks::{Hooked, Instead};
 use crate::reply;
 use crate::spec::RunSpec;
 
@@ -36,6 +37,9 @@ pub struct Pending {
     /// Whether its result is on record by itself, and can be read again.
     #[serde(default)]
     on_record: bool,
+    /// What hooks made of it, once they were called.
+    #[serde(default)]
+    hooked: Option<Hooked>,
 }
 
 /// How far a call is.
@@ -86,6 +90,7 @@ impl Pending {
             step: Step::Ask,
             ending: None,
             on_record: false,
+            hooked: None,
         };
         pending.step = pending.first_step(spec);
         pending
@@ -176,11 +181,24 @@ impl Pending {
         }
     }
 
-    /// It was judged.
-    pub fn judged(&mut self, spec: &RunSpec, verdict: Verdict) {
+    /// It was judged, and hooks were called before that.
+    pub fn judged(&mut self, spec: &RunSpec, judged: Judged) {
         let Step::Judge(world) = self.step else {
             return;
         };
+        let Judged { verdict, hooked } = judged;
+        let hooked = hooked.unwrap_or_default();
+        match &hooked.instead {
+            Some(Instead::Stop(why)) => {
+                self.step = self.resolved(&Hooked::refusal(why), true);
+                return;
+            }
+            Some(Instead::Answer(answer)) => {
+                self.step = self.resolved(answer, false);
+                return;
+            }
+            None => self.hooked = Some(hooked),
+        }
         self.step = match verdict.decision() {
             Decision::Allow if world == World::Delegates => self.delegation(spec),
             Decision::Allow => Step::plain(world),
@@ -201,6 +219,7 @@ impl Pending {
                 verdict: verdict.clone(),
                 round: *asked,
             };
+            self.hooked = Some(outcome.hooked.unwrap_or_default());
             return;
         }
         let mut content = outcome.text;
@@ -208,6 +227,22 @@ impl Pending {
             content = Payload::new("[interrupted before there was output]");
         }
         self.record(content, outcome.is_error);
+    }
+
+    /// It comes too late: nothing is changed any more.
+    pub fn stop(&mut self, why: &str) {
+        let world = match &self.step {
+            Step::Judge(world) | Step::Approve { world, .. } | Step::Use { world, .. } => *world,
+            Step::Ask | Step::Delegate | Step::Resolved(_) => return,
+        };
+        if world.nature() == Nature::Changes {
+            self.step = self.failed(why);
+        }
+    }
+
+    /// Whether it waits for what a person has to say, other than a yes or a no.
+    pub fn asks(&self) -> bool {
+        self.step == Step::Ask
     }
 
     /// Nobody knows whether the tool did it.
@@ -268,8 +303,14 @@ impl Pending {
         });
     }
 
+    /// The arguments it will be carried out with, if they are at hand.
+    fn arguments(&self) -> Option<&str> {
+        let changed = self.hooked.as_ref().and_then(|h| h.arguments.as_deref());
+        changed.or_else(|| self.call.arguments.text().map(|text| &**text))
+    }
+
     fn argument(&self, name: &str) -> Option<String> {
-        let arguments: Value = serde_json::from_str(self.call.arguments.text()?).ok()?;
+        let arguments: Value = serde_json::from_str(self.arguments()?).ok()?;
         Some(arguments.get(name)?.as_str()?.to_owned())
     }
 
@@ -294,21 +335,21 @@ impl Pending {
         self.resolved(&format!("Not done: {why}."), true)
     }
 
-    fn effect(&self, spec: &Arc<RunSpec>) -> Option<Effect<AgentCall>> {
+    fn effect(&self, spec: &Arc<RunSpec>, task: u32) -> Option<Effect<AgentCall>> {
         let id = EffectId::new(self.name.as_str());
         match &self.step {
             Step::Resolved(_) => None,
             Step::Use {
                 world, approved, ..
             } => {
-                let used = self.used(spec, *world, approved.clone());
+                let used = self.used(spec, task, *world, approved.clone());
                 Some(Effect {
                     id,
                     act: Act::Call(AgentCall::Tool(used)),
                 })
             }
             Step::Judge(world) => {
-                let used = self.used(spec, *world, None);
+                let used = self.used(spec, task, *world, None);
                 Some(Effect {
                     id: EffectId::new(format!("{}!", self.name)),
                     act: Act::Call(AgentCall::Judge(used)),
@@ -346,17 +387,26 @@ impl Pending {
         }
     }
 
-    fn used(&self, spec: &Arc<RunSpec>, world: World, approved: Option<Approved>) -> ToolUse {
+    fn used(
+        &self,
+        spec: &Arc<RunSpec>,
+        task: u32,
+        world: World,
+        approved: Option<Approved>,
+    ) -> ToolUse {
         ToolUse {
             spec: spec.clone(),
             call: self.call.clone(),
             world,
             approved,
+            hooked: self.hooked.clone(),
+            task,
         }
     }
 
     fn approval(&self, spec: &RunSpec, verdict: &Verdict) -> Question {
-        let act = self.call.arguments.clone();
+        let changed = self.hooked.as_ref().and_then(|h| h.arguments.as_deref());
+        let act = changed.map_or_else(|| self.call.arguments.clone(), Payload::inline);
         let wants = match (self.argument("command"), self.argument("path")) {
             (Some(command), _) => format!("run: {}", compact(&command)),
             (None, Some(path)) => format!("use {} on: {}", self.call.name, compact(&path)),
@@ -424,7 +474,7 @@ pub fn conclude(spec: &RunSpec, pending: &mut [Pending]) -> Option<Ending> {
 }
 
 /// What is due for the calls of an answer.
-pub fn due(spec: &Arc<RunSpec>, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
+pub fn due(spec: &Arc<RunSpec>, task: u32, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
     let mut effects = Vec::new();
     for call in pending.iter().filter(|p| !p.is_resolved()) {
         let changes = match &call.step {
@@ -435,7 +485,7 @@ pub fn due(spec: &Arc<RunSpec>, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
         if changes && !effects.is_empty() {
             break;
         }
-        effects.extend(call.effect(spec));
+        effects.extend(call.effect(spec, task));
         if changes {
             break;
         }

@@ -273,6 +273,9 @@ impl Stage {
                         interrupted: false,
                         denied: None,
                         asks: None,
+                        hooked: None,
+                        looks: false,
+                        failure: None,
                     };
                     self.results.insert(name, bytes);
                     self.record("ToolCallFinished", &finished(effect.id, outcome));
@@ -312,6 +315,7 @@ impl Stage {
                     self.record("ChildFinished", &child);
                 }
                 Act::Call(AgentCall::Judge(_)) => unreachable!("no tool here runs commands"),
+                Act::Call(AgentCall::Restore(_)) => unreachable!("no failure here counts"),
                 Act::Wait(_) => unreachable!("agents set no timers"),
             }
         }

@@ -13,6 +13,9 @@
 //! - `report`: what tools report, as structure
 //! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
+//! - `touch`: what a call may change, known before it begins
+//! - `checkpoint`: what files were, kept so that they can be put back
+//! - `errand`: a program of the user's own, run for its answer
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
 //!
@@ -27,8 +30,10 @@
 //! - This crate knows nothing of models or agents.
 
 mod builtin;
+mod checkpoint;
 mod cut;
 mod deadline;
+mod errand;
 mod judging;
 mod policy;
 mod process;
@@ -40,8 +45,11 @@ mod secrets;
 mod testing;
 mod tool;
 mod toolbox;
+mod touch;
 mod workspace;
 
+pub use checkpoint::{Checkpoint, Coverage, Restored};
+pub use errand::{Errand, ErrandError, Returned};
 pub use policy::{
     Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
     Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Role, Rule, Rules, Site, Source,
@@ -58,4 +66,5 @@ pub use secrets::{
 };
 pub use tool::{Caller, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 pub use toolbox::{Checked, Toolbox};
+pub use touch::Touch;
 pub use workspace::{PathError, Workspace};

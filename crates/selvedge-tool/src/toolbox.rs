@@ -19,6 +19,7 @@ use crate::judging::Case;
 use crate::policy::{Policy, Verdict};
 use crate::secrets::{self, Lender, Lent, Secrets, Wanted};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
+use crate::touch::Touch;
 use crate::workspace::Workspace;
 
 // More complaints than this do not help to correct a call.
@@ -171,6 +172,12 @@ impl Toolbox {
             true => builtin::blocking(move || case.judge()).await,
             false => case.judge(),
         }
+    }
+
+    /// What the call may change.
+    pub fn touch(&self, workspace: &Workspace, call: &Checked) -> Touch {
+        let (spec, deed) = (&call.entry.spec, call.entry.tool.deed(&call.input));
+        Touch::of(workspace.root(), &spec.name, spec.world, deed)
     }
 
     /// What must be on record before the act; an error means that it is not begun.

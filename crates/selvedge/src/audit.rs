@@ -6,14 +6,14 @@
 use std::collections::{HashMap, HashSet};
 
 use clap::ValueEnum;
-use selvedge_agent::{Answer, ModelOutcome, RunSpec, ToolOutcome};
+use selvedge_agent::{Answer, Hooked, Judged, ModelOutcome, RestoreOutcome, RunSpec, ToolOutcome};
 use selvedge_ledger::{Event, Hash, Ledger, LedgerError, Seq, StreamId, Time};
 use selvedge_model::Part;
 use selvedge_runtime::{
     ChildStarted, EffectId, Finished, MessageTaken, QuestionAnswered, QuestionAsked, RunCancelled,
-    RunFinished, RunPaused, RunStarted, Status, Unfinished,
+    RunFinished, RunPaused, RunStarted, Started, Status, Unfinished,
 };
-use selvedge_tool::{Decision, Finding, Verdict, World};
+use selvedge_tool::{Decision, Finding, World};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -153,15 +153,27 @@ impl Agent {
             }
             "ModelCallFinished" => self.model_call(ledger, event).await?,
             "JudgementFinished" => {
-                let finished: Finished<Verdict> = event.decode()?;
-                let finding = &finished.outcome.finding;
+                let finished: Finished<Judged> = event.decode()?;
+                let Judged { verdict, hooked } = &finished.outcome;
+                self.changed(&finished.effect, hooked.as_ref());
+                let finding = &verdict.finding;
                 Act {
                     category: Category::Permission,
                     action: "judged".into(),
                     target: self.target(&finished.effect).1,
                     outcome: outcome_of(finding.decision),
-                    detail: rule(finding),
+                    detail: with_hooks(rule(finding), hooked.as_ref()),
                 }
+            }
+            "ToolCallStarted" => {
+                let started: Started = event.decode()?;
+                let hooked = Hooked::in_evidence(&started.evidence);
+                self.changed(&started.effect, hooked.as_ref());
+                return Ok(None);
+            }
+            "RestoreFinished" => {
+                let outcome = event.decode::<Finished<RestoreOutcome>>()?.outcome;
+                self.restored(&outcome)
             }
             "QuestionAsked" => {
                 let asked: QuestionAsked = event.decode()?;
@@ -290,7 +302,40 @@ impl Agent {
             action: outcome.tool.clone(),
             target: self.target(effect).1,
             outcome: how,
+            detail: with_hooks(detail, outcome.hooked.as_ref()),
+        }
+    }
+
+    fn restored(&self, outcome: &RestoreOutcome) -> Act {
+        let files = outcome.files.restored.iter();
+        let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+        let (left, error) = (outcome.files.left.len(), &outcome.error);
+        let mut detail = format!("after {} failures in a row", outcome.failures.len());
+        if left > 0 {
+            detail.push_str(&format!(", {left} left as they are"));
+        }
+        if let Some(error) = error {
+            detail.push_str(&format!(", {error}"));
+        }
+        Act {
+            category: Category::File,
+            action: "restored".into(),
+            target: files.join(" "),
+            outcome: match left > 0 || error.is_some() {
+                true => Outcome::Error,
+                false => Outcome::Allowed,
+            },
             detail,
+        }
+    }
+
+    /// Takes note of what a call will really be done with.
+    fn changed(&mut self, effect: &EffectId, hooked: Option<&Hooked>) {
+        if let Some(arguments) = hooked.and_then(|hooked| hooked.arguments.as_deref()) {
+            let (tool, _) = self.target(effect);
+            let call = effect.as_str().trim_end_matches('!');
+            let target = (tool, telling(arguments));
+            self.targets.insert(EffectId::new(call), target);
         }
     }
 
@@ -320,6 +365,13 @@ fn outcome_of(decision: Decision) -> Outcome {
 
 fn rule(finding: &Finding) -> String {
     format!("{} ({})", finding.reason, finding.rule)
+}
+
+fn with_hooks(detail: String, hooked: Option<&Hooked>) -> String {
+    let did = hooked.iter().flat_map(|hooked| &hooked.did);
+    let said = Some(detail).filter(|detail| !detail.is_empty()).into_iter();
+    let parts: Vec<String> = said.chain(did.map(ToString::to_string)).collect();
+    parts.join("; ")
 }
 
 fn facts(facts: &Value) -> String {

@@ -44,9 +44,15 @@ impl Paths {
         self.data.join("ledger.db")
     }
 
-    /// What belongs to one session and is no event: the script it answers from.
+    /// What belongs to sessions and is no event, in a folder for each.
+    pub fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
+    }
+
+    /// What belongs to one session: the script it answers from, and what files were
+    /// before it changed them.
     pub fn session(&self, session: &StreamId) -> PathBuf {
-        self.data.join("sessions").join(session.as_str())
+        self.sessions().join(session.as_str())
     }
 
     /// The copy of the script that a session's model answers from.

@@ -12,7 +12,7 @@ use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
 use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
-use crate::story::{Beat, Instead, Story, Tool, What};
+use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{count, duration, escape, indented, last_words, one_line};
 
 /// Shows a run to the person who waits for it.
@@ -208,6 +208,15 @@ impl State {
                 "  {} {}: it was under way when the process ended, and may or may not have happened",
                 self.yellow("in doubt:"),
                 show_tool(tool)
+            )),
+            What::Restored {
+                failures,
+                files,
+                left,
+            } => self.line(&format!(
+                "  {} {}",
+                self.yellow("put back:"),
+                escape(&restored(*failures, files, left))
             )),
             What::Denied { tool, why } => {
                 self.end(beat);

@@ -4,9 +4,12 @@
 //! beats, so that what was seen is what can be read later.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use selvedge_agent::{Answer, ModelOutcome, RunSpec, Spending, ToolOutcome};
+use selvedge_agent::{
+    Answer, Hooked, Judged, ModelOutcome, RestoreOutcome, RunSpec, Spending, ToolOutcome,
+};
 use selvedge_ledger::{Event, Ledger, LedgerError, StreamId, Time};
 use selvedge_model::Part;
 use selvedge_runtime::{
@@ -14,7 +17,7 @@ use selvedge_runtime::{
     Question, QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed,
     RunStarted, Started, Unfinished,
 };
-use selvedge_tool::{Decision, Finding, Verdict};
+use selvedge_tool::{Decision, Finding};
 use serde_json::Value;
 
 /// Something worth telling.
@@ -85,6 +88,15 @@ pub enum What {
     InDoubt {
         /// Which, and on what.
         tool: Tool,
+    },
+    /// Files were put back, after work on them had failed too often.
+    Restored {
+        /// How often.
+        failures: usize,
+        /// Which files.
+        files: Vec<String>,
+        /// What could not be put back, and why.
+        left: Vec<String>,
     },
     /// Something was refused by a rule.
     Denied {
@@ -279,6 +291,10 @@ impl Story {
                     (tool, event.time)
                 });
                 entry.1 = event.time;
+                let hooked = Hooked::in_evidence(&started.evidence);
+                if let Some(arguments) = hooked.and_then(|hooked| hooked.arguments) {
+                    entry.0 = Tool::new(&entry.0.name, &arguments);
+                }
                 What::Using {
                     tool: entry.0.clone(),
                 }
@@ -305,7 +321,8 @@ impl Story {
             "JudgementFinished" => {
                 let Finished {
                     effect, outcome, ..
-                } = event.decode::<Finished<Verdict>>()?;
+                } = event.decode::<Finished<Judged>>()?;
+                let outcome = outcome.verdict;
                 if outcome.decision() != Decision::Deny {
                     return Ok(None);
                 }
@@ -314,6 +331,17 @@ impl Story {
                 let (tool, _) = agent.tool(&call, event.time);
                 let why = denial(&outcome.finding);
                 What::Denied { tool, why }
+            }
+            "RestoreFinished" => {
+                let outcome = event.decode::<Finished<RestoreOutcome>>()?.outcome;
+                let shown = |path: &PathBuf| path.display().to_string();
+                let left = |(path, why): &(PathBuf, String)| format!("{} ({why})", shown(path));
+                let left = outcome.files.left.iter().map(left).chain(outcome.error);
+                What::Restored {
+                    failures: outcome.failures.len(),
+                    files: outcome.files.restored.iter().map(shown).collect(),
+                    left: left.collect(),
+                }
             }
             "ToolCallInDoubt" => {
                 let effect = event.decode::<Unfinished>()?.effect;
@@ -408,4 +436,17 @@ impl Tool {
 /// Why something was refused, and by which rule.
 fn denial(finding: &Finding) -> String {
     format!("{} ({})", finding.reason, finding.rule)
+}
+
+/// What was put back, and what was not, in words.
+pub fn restored(failures: usize, files: &[String], left: &[String]) -> String {
+    let files = match files {
+        [] => "no file had to be".to_owned(),
+        files => files.join(", "),
+    };
+    let left = match left {
+        [] => String::new(),
+        left => format!("; not put back: {}", left.join(", ")),
+    };
+    format!("{files}, after {failures} failures in a row{left}")
 }

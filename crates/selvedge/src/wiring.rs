@@ -17,7 +17,7 @@ use selvedge_runtime::{
 };
 use selvedge_tool::{ConsentBook, Grants, Lender, NoConsent, Scopes, Toolbox, variable};
 
-use crate::config::{Config, Settings};
+use crate::config::{self, Config, Settings};
 use crate::env;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, Opening};
@@ -273,6 +273,7 @@ pub fn driver(
     )
     .with_slots(models.settings.slots.into())
     .with_cache(cache);
+    let hooks = config::chain(&models.settings.hooks);
     let performer = AgentPerformer::new(
         store.ledger.clone(),
         store.clock.clone(),
@@ -280,7 +281,9 @@ pub fn driver(
         toolbox,
     )
     .with_ceilings(ceilings)
-    .with_grants(Grants::at(store.paths.approvals()));
+    .with_grants(Grants::at(store.paths.approvals()))
+    .with_hooks(hooks)
+    .with_checkpoints(store.paths.sessions());
     Driver {
         ledger: store.ledger.clone(),
         clock: store.clock.clone(),

@@ -3,7 +3,9 @@
 
 mod approvals;
 mod asking;
+mod hooks;
 mod story;
+mod strikes;
 
 use expect_test::{Expect, expect};
 use selvedge_agent::{Approve, Limits};

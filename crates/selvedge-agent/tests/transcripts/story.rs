@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_agent::{
-    AGENT, AgentCall, AgentMachine, AgentOutcome, AgentPerformer, Approve, Crew, Limits, Setup,
-    assemble,
+    AGENT, AgentCall, AgentMachine, AgentOutcome, AgentPerformer, Approve, Crew, Hook, Hooks,
+    Limits, Setup, assemble,
 };
 use selvedge_ledger::{
     Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId, Time,
@@ -60,6 +60,8 @@ pub struct Story {
     budget_usd: Option<f64>,
     schema: Option<Value>,
     limits: Option<Limits>,
+    hooks: Hooks,
+    shown: Vec<&'static str>,
     attempts: u32,
 }
 
@@ -78,6 +80,8 @@ pub fn story(engineer: &str) -> Story {
         budget_usd: None,
         schema: None,
         limits: None,
+        hooks: Hooks::new(),
+        shown: Vec::new(),
         attempts: 1,
     }
 }
@@ -128,6 +132,17 @@ impl Story {
 
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks = self.hooks.with(Arc::new(hook));
+        self
+    }
+
+    /// Ends the transcript with what these files of the workspace have become.
+    pub fn show(mut self, path: &'static str) -> Self {
+        self.shown.push(path);
         self
     }
 
@@ -355,7 +370,9 @@ impl Stage {
             self.clock.clone(),
             Arc::new(gate),
             Arc::new(Toolbox::core()),
-        );
+        )
+        .with_hooks(self.story.hooks.clone())
+        .with_checkpoints(self.folder.path().join("sessions"));
         Driver {
             ledger: self.ledger.clone(),
             clock: self.clock.clone(),
@@ -384,6 +401,10 @@ impl Stage {
             for event in self.ledger.read(&info.id, 0).await.unwrap() {
                 lines.extend(self.line(&event));
             }
+        }
+        for path in &self.story.shown {
+            let content = std::fs::read_to_string(self.work().join(path));
+            lines.push(format!("-- {path}: {:?}", content.ok()));
         }
         // Calls that run side by side end in any order.
         for ends in lines.chunk_by_mut(|a, b| [a, b].iter().all(|l| l.starts_with("ToolCallF"))) {
@@ -455,6 +476,12 @@ impl Stage {
                     text(&outcome["text"])
                 )
             }
+            "RestoreFinished" => format!(
+                "{} {} failures={}",
+                text(&data["effect"]),
+                data["outcome"]["restored"],
+                data["outcome"]["failures"].as_array().unwrap().len()
+            ),
             "JudgementFinished" => format!(
                 "{} {} ({}: {})",
                 text(&data["effect"]),
@@ -493,11 +520,23 @@ impl Stage {
             _ => text(&data["effect"]),
         };
         Some(format!(
-            "{stream}{}{} {detail}",
+            "{stream}{}{} {detail}{}",
             if stream.is_empty() { "" } else { " " },
-            event.kind
+            event.kind,
+            hooks_in(&data)
         ))
     }
+}
+
+/// Which hooks are on record in an event, and what they did.
+fn hooks_in(data: &Value) -> String {
+    let hooked = [&data["outcome"]["hooked"], &data["evidence"]["hooked"]];
+    let did = hooked.iter().flat_map(|h| h["did"].as_array()).flatten();
+    did.map(|did| {
+        let word = |name: &str| did[name].as_str().unwrap_or_default().to_owned();
+        format!(" [{} {}]", word("hook"), word("did"))
+    })
+    .collect()
 }
 
 /// A performer whose process dies in one of its calls.

@@ -8,6 +8,7 @@ use selvedge_tool::Rules;
 use serde::Deserialize;
 
 use super::file;
+use super::hooks::Hook;
 use super::settings::Settings;
 use crate::env;
 use crate::error::{Error, Result};
@@ -51,6 +52,7 @@ pub const KEYS: &[Key] = &[
     key("limits.output_tokens_max", Kind::Whole),
     key("limits.context_tokens_max", Kind::Whole),
     key("limits.tool_seconds_max", Kind::Whole),
+    key("limits.strikes_max", Kind::Whole),
     key("slots.per_provider", Kind::Whole),
     key("slots.in_all", Kind::Whole),
     key("cache", Kind::Flag),
@@ -138,6 +140,7 @@ pub struct Layer {
     pub(super) lists: BTreeMap<&'static str, Vec<toml::Value>>,
     pub(super) tables: toml::Table,
     pub(super) policy: Rules,
+    pub(super) hooks: Vec<Hook>,
 }
 
 impl Layer {
@@ -155,6 +158,7 @@ impl Layer {
             lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Rules::default(),
+            hooks: Vec::new(),
         }
     }
 
@@ -181,6 +185,10 @@ impl Layer {
             Some(policy) => Rules::deserialize(policy).expect("it was checked with the file"),
             None => Rules::default(),
         };
+        let hooks = match table.remove("hooks") {
+            Some(hooks) => Vec::deserialize(hooks).expect("they were checked with the file"),
+            None => Vec::new(),
+        };
         let value = |key: &str| match key.split_once('.') {
             None => table.get(key).cloned(),
             Some((group, name)) => table.get(group)?.get(name).cloned(),
@@ -198,6 +206,7 @@ impl Layer {
             lists: lists.collect(),
             tables,
             policy,
+            hooks,
         }))
     }
 
@@ -222,6 +231,7 @@ impl Layer {
             lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Rules::default(),
+            hooks: Vec::new(),
         })
     }
 
@@ -275,16 +285,22 @@ impl Layer {
         warnings
     }
 
-    /// Leaves out what a folder allows that nobody vouches for, and says so.
-    pub(super) fn hold_back_rules(&mut self, file: &Path) -> Option<String> {
+    /// Leaves out what a folder allows or runs that nobody vouches for, and says so.
+    pub(super) fn hold_back_rules(&mut self, file: &Path) -> Vec<String> {
         let allowed = std::mem::take(&mut self.policy.allow);
-        (!allowed.is_empty()).then(|| {
+        let hooks = std::mem::take(&mut self.hooks);
+        let held = [
+            ("[policy] allow", !allowed.is_empty()),
+            ("[[hooks]]", !hooks.is_empty()),
+        ];
+        let warning = |(name, _): &(&str, bool)| {
             format!(
-                "`[policy] allow` in `{}` is ignored: nobody vouches for this folder; look at \
-                 it, then `selvedge trust`",
+                "`{name}` in `{}` is ignored: nobody vouches for this folder; look at it, then \
+                 `selvedge trust`",
                 file.display()
             )
-        })
+        };
+        held.iter().filter(|(_, is)| *is).map(warning).collect()
     }
 }
 

@@ -8,6 +8,7 @@
 //! the user vouches for the folder. Rules of all layers hold together.
 
 mod file;
+mod hooks;
 mod layer;
 mod sandbox;
 mod settings;
@@ -19,6 +20,7 @@ use std::path::Path;
 use selvedge_tool::{Policy, Source};
 use serde::Deserialize;
 
+pub use hooks::chain;
 pub use layer::Origin;
 pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, OnSecret, Settings};
@@ -36,6 +38,8 @@ pub struct Config {
     /// What is a table of the user's own names.
     tables: toml::Table,
     policy: Policy,
+    /// Those of every layer, the lowest first.
+    hooks: Vec<hooks::Hook>,
     warnings: Vec<String>,
 }
 
@@ -79,6 +83,7 @@ impl Config {
             lists: BTreeMap::new(),
             tables: toml::Table::new(),
             policy: Policy::default(),
+            hooks: Vec::new(),
             warnings: Vec::new(),
         };
         config.lay(Layer::defaults());
@@ -110,6 +115,7 @@ impl Config {
             self.lists.entry(key).or_default().extend(items);
         }
         lay_over(&mut self.tables, &layer.tables);
+        self.hooks.extend(layer.hooks);
     }
 
     /// Every value with its origin, by key; `None` where nothing is set.
@@ -143,7 +149,11 @@ impl Config {
         for (key, items) in &self.lists {
             place(&mut table, key, toml::Value::Array(items.clone()));
         }
-        Settings::deserialize(table).expect("each value was checked in its own layer")
+        let settings = Settings::deserialize(table);
+        Settings {
+            hooks: self.hooks.clone(),
+            ..settings.expect("each value was checked in its own layer")
+        }
     }
 }
 

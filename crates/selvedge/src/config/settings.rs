@@ -9,6 +9,7 @@ use selvedge_model::Profile;
 use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
 
+use super::hooks::Hook;
 use super::sandbox::SandboxSettings;
 use super::spending::{Budget, SoftLimit};
 
@@ -40,6 +41,10 @@ pub struct Settings {
     #[serde(default)]
     #[expect(dead_code, reason = "kept layer by layer, with its source")]
     pub policy: Rules,
+    /// Commands that are called before or after every call of a model or a tool.
+    /// Those of a project's files are called if you trust the project.
+    #[serde(default)]
+    pub hooks: Vec<Hook>,
     /// How many model calls may be under way.
     #[serde(default)]
     pub slots: Slots,
@@ -156,6 +161,9 @@ pub struct Limits {
     /// Seconds a tool may run. A command that keeps printing may run longer, unless
     /// this is below 120.
     pub tool_seconds_max: Option<u64>,
+    /// Failures in a row after which files are put back and the task is over; 0 for
+    /// never.
+    pub strikes_max: Option<u32>,
 }
 
 impl Limits {
@@ -168,6 +176,7 @@ impl Limits {
         lower(&mut spec.limits.output_tokens_max, self.output_tokens_max);
         lower(&mut spec.limits.context_tokens_max, self.context_tokens_max);
         lower(&mut spec.limits.tool_seconds_max, self.tool_seconds_max);
+        lower(&mut spec.limits.strikes_max, self.strikes_max);
         spec.team.values_mut().for_each(|agent| self.bound(agent));
     }
 }

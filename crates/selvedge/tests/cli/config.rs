@@ -33,6 +33,7 @@ fn each_layer_lies_over_the_one_below() {
         limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
         limits.tool_seconds_max  (not set)  default
+        limits.strikes_max  (not set)  default
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
@@ -69,6 +70,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         limits.output_tokens_max  (not set)  default
         limits.context_tokens_max  (not set)  default
         limits.tool_seconds_max  (not set)  default
+        limits.strikes_max  (not set)  default
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
@@ -115,7 +117,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, slots, cache, fallback, budget, soft_limits, sandbox, secrets, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, sandbox, secrets, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");

@@ -7,6 +7,7 @@ mod config;
 mod crews;
 mod demo;
 mod gate;
+mod hooks;
 mod json;
 mod policy;
 mod providers;

@@ -7,7 +7,7 @@ use selvedge_runtime::SessionState;
 use crate::error::{Exit, Result};
 use crate::progress::spent;
 use crate::sessions::{self, Listed, OpenQuestion};
-use crate::story::{Beat, Instead, Story, Tool, What};
+use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
 use crate::wiring::Store;
 use crate::{drive, out};
@@ -119,6 +119,14 @@ impl Show {
             What::InDoubt { tool } => format!(
                 "  ? {}: in doubt; it may or may not have happened, and was not repeated",
                 name(tool)
+            ),
+            What::Restored {
+                failures,
+                files,
+                left,
+            } => format!(
+                "  ↶ put back: {}",
+                escape(&restored(*failures, files, left))
             ),
             What::Denied { tool, why } => {
                 format!("  ✗ {}: denied because {}", name(tool), escape(why))
