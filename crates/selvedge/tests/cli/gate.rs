@@ -22,7 +22,7 @@ fn an_answer_that_broke_off_is_told_shown_and_paid_for() {
         engineer on scripted/script · session s_ID
           scripted: the stream was cut; what was said so far does not count; trying again in N s (2 of 3)
           It is done.
-        done · 1 turn · 2.9k tokens · $0.0065 · N s · session s_ID
+        done · 1 turn · Nk tokens · $N · N s · session s_ID
     "#]]);
     let show = world.selvedge(&["sessions", "show", &world.session()]);
     let broke_off = "scripted/script broke off (scripted: the stream was cut); this does not \

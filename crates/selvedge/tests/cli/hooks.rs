@@ -31,7 +31,7 @@ fn a_hook_of_the_user_stops_what_it_does_not_want() {
           engineer: write_file notes.md
           denied: write_file notes.md because the hook `no-notes` says: notes are mine (user: hook no-notes)
           engineer: write_file other.md
-        done · 3 turns · 5.2k tokens · $0.0106 · N s · session s_ID
+        done · 3 turns · Nk tokens · $N · N s · session s_ID
     "#]]);
     assert!(!world.work().join("notes.md").exists());
     assert!(world.work().join("other.md").exists());
@@ -143,18 +143,18 @@ fn after_three_failures_files_are_as_they_were_and_the_run_has_failed() {
               engineer: edit_file kept.txt
               engineer: write_file made/new.txt
               engineer: run_command rm ignored.log link; chmod 600 kept.txt; ./fix
-              ✗ run_command failed: /usr/bin/bash: line 1: ./fix: No such file or directory
+              ✗ run_command failed: bash: line 1: ./fix: No such file or directory
               engineer: run_command ./fix --harder
-              ✗ run_command failed: /usr/bin/bash: line 1: ./fix: No such file or directory
+              ✗ run_command failed: bash: line 1: ./fix: No such file or directory
               engineer: run_command ./fix --again
-              ✗ run_command failed: /usr/bin/bash: line 1: ./fix: No such file or directory
+              ✗ run_command failed: bash: line 1: ./fix: No such file or directory
               put back: ignored.log, kept.txt, link, made, made/new.txt, after 3 failures in a row
             failed: TASK_HELP: 3 attempts in a row failed, and the work was given up.
-            1. run_command `rm ignored.log link; chmod N kept.txt; ./fix`: /usr/bin/bash: line N: ./fix: No such file or directory
-            2. run_command `./fix --harder`: /usr/bin/bash: line N: ./fix: No such file or directory
-            3. run_command `./fix --again`: /usr/bin/bash: line N: ./fix: No such file or directory
+            1. run_command `rm ignored.log link; chmod N kept.txt; ./fix`: bash: line N: ./fix: No such file or directory
+            2. run_command `./fix --harder`: bash: line N: ./fix: No such file or directory
+            3. run_command `./fix --again`: bash: line N: ./fix: No such file or directory
             fixed
-            failed · 6 turns · 11.3k tokens · $0.0232 · N s · session s_ID
+            failed · 6 turns · Nk tokens · $N · N s · session s_ID
               look: selvedge sessions show s_ID
         "#]]);
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "one\n");

@@ -18,7 +18,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
         engineer on scripted/script · session s_ID
           I want to run something.
           engineer wants to run: sh -c 'touch made'
-        waiting for an answer · 1 turn · 1.8k tokens · $0.0037 · N s · session s_ID
+        waiting for an answer · 1 turn · Nk tokens · $N · N s · session s_ID
           question: engineer wants to run: sh -c 'touch made'
           because: `sh -c` runs a command that is given as text (built in: sh -c)
           answer: selvedge answer s_ID "yes" (or session, project, no)
@@ -51,7 +51,7 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
           answered: yes (allowed)
           engineer: run_command sh -c 'touch made'
           fine
-        done · 2 turns · 3.5k tokens · $0.0072 · N s · session s_ID
+        done · 2 turns · Nk tokens · $N · N s · session s_ID
     "#]]);
     assert!(world.work().join("made").exists());
 }
@@ -79,7 +79,7 @@ fn a_question_is_answered_and_the_answer_is_in_the_transcript() {
         -- stderr --
         engineer on scripted/script · session s_ID
           engineer asks: which colour?
-        waiting for an answer · 1 turn · 1.8k tokens · $0.0037 · N s · session s_ID
+        waiting for an answer · 1 turn · Nk tokens · $N · N s · session s_ID
           question: which colour?
           answer: selvedge answer s_ID "red"
           then: selvedge resume s_ID
@@ -95,7 +95,7 @@ fn a_question_is_answered_and_the_answer_is_in_the_transcript() {
               in ROOT/work
               answered: blue
               It is blue then.
-            done · 2 turns · 3.5k tokens · $0.0072 · N s · session s_ID
+            done · 2 turns · Nk tokens · $N · N s · session s_ID
         "#]]);
     let session = world.session();
     world
@@ -107,7 +107,7 @@ fn a_question_is_answered_and_the_answer_is_in_the_transcript() {
               crew  solo, engineer on scripted/script
               workspace  ROOT/work
               started  TIME (AGO)
-              spent  2 turns · 3.5k tokens · $0.0072
+              spent  2 turns · Nk tokens · $N
 
             request
               paint

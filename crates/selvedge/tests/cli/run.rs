@@ -75,7 +75,7 @@ fn a_run_that_fails_says_why() {
         -- stderr --
         engineer on scripted/script · session s_ID
         failed: the file is empty
-        failed · 1 turn · 1.8k tokens · $0.0036 · N s · session s_ID
+        failed · 1 turn · Nk tokens · $N · N s · session s_ID
           look: selvedge sessions show s_ID
     "#]]);
 }
@@ -106,7 +106,7 @@ fn an_exhausted_budget_pauses_and_a_higher_one_goes_on() {
             engineer on scripted/script · session s_ID
               engineer: list_files
               paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0904
-            paused: budget · 1 turn · 50.0k tokens · $0.1001 · N s · session s_ID
+            paused: budget · 1 turn · Nk tokens · $N · N s · session s_ID
               go on: selvedge resume s_ID --budget USD
         "#]]);
     let session = world.session();
@@ -118,7 +118,7 @@ fn an_exhausted_budget_pauses_and_a_higher_one_goes_on() {
             going on with session s_ID: do it
               in ROOT/work
               paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0904
-            paused: budget · 1 turn · 50.0k tokens · $0.1001 · N s · session s_ID
+            paused: budget · 1 turn · Nk tokens · $N · N s · session s_ID
               go on: selvedge resume s_ID --budget USD
         "#]]);
     let output = world.selvedge(&["resume", &session, "--budget", "1"]);

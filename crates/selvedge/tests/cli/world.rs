@@ -156,6 +156,9 @@ impl Output {
         for (pattern, name) in [
             (r"\bs_[0-9a-hjkmnp-tv-z]{10}\b", "s_ID"),
             (r"\b[0-9.]+ s\b", "N s"),
+            // Where a script does not say what was used, the length of the prompt does.
+            (r"\b[0-9.]+k tokens · \$[0-9.]+", "Nk tokens · $$N"),
+            (r"(/usr)?/bin/bash\b", "bash"),
             (r"\bprocess [0-9]+\b", "process PID"),
             (r"\bpid [0-9]+\b", "pid PID"),
             (r"\b(just now|N s ago)\b", "AGO"),
