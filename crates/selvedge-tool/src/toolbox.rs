@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::Value;
 
+use crate::again::Again;
 use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
@@ -27,6 +28,7 @@ const SCHEMA_ERRORS_MAX: usize = 5;
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<Entry>>,
+    again: Again,
 }
 
 /// A call whose tool exists and whose arguments fit: what a policy judges.
@@ -157,7 +159,9 @@ impl Toolbox {
     /// The act, within its deadline, its answer cut to size.
     pub async fn run(&self, ctx: &ToolContext, call: &Checked, evidence: &Value) -> ToolOutput {
         let tool = &call.entry.tool;
-        let output = deadline::run(call.name(), tool.as_ref(), ctx, &call.input, evidence).await;
+        let deed = tool.deed(&call.input);
+        let run = deadline::run(call.name(), tool.as_ref(), ctx, &call.input, evidence);
+        let output = self.again.run(ctx, deed, &call.input, run).await;
         cut(output, tool.text_chars_max())
     }
 
