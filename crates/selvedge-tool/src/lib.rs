@@ -13,6 +13,7 @@
 //! - `report`: what tools report, as structure
 //! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
+//! - `again`: a command is not run again while nothing it reads has changed
 //! - `touch`: what a call may change, known before it begins
 //! - `checkpoint`: what files were, kept so that they can be put back
 //! - `errand`: a program of the user's own, run for its answer
@@ -29,6 +30,7 @@
 //! - A failing tool answers; it does not raise an error.
 //! - This crate knows nothing of models or agents.
 
+mod again;
 mod builtin;
 mod checkpoint;
 mod cut;

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::again::Again;
 use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
@@ -31,6 +32,7 @@ pub struct Toolbox {
     tools: BTreeMap<String, Arc<Entry>>,
     secrets: Secrets,
     lender: Option<Arc<Lender>>,
+    again: Again,
 }
 
 /// A call whose tool exists and whose arguments fit: what a policy judges.
@@ -208,8 +210,9 @@ impl Toolbox {
                 sink(&piece);
             }
         });
-        let mut output =
-            deadline::run(call.name(), tool.as_ref(), &inner, &call.input, evidence).await;
+        let deed = tool.deed(&call.input);
+        let run = deadline::run(call.name(), tool.as_ref(), &inner, &call.input, evidence);
+        let mut output = self.again.run(&inner, deed, &call.input, run).await;
         let rest = redactor.lock().expect("no panic under this lock").finish();
         if !rest.is_empty() {
             (ctx.output)(&rest);
