@@ -2,6 +2,7 @@
 
 mod ask_user;
 mod change;
+mod discover_tools;
 mod edit_file;
 mod finish;
 mod git;
@@ -24,6 +25,8 @@ mod run_command;
 mod search_files;
 mod write_file;
 
+pub use discover_tools::DiscoverTools;
+
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
@@ -34,6 +37,7 @@ use crate::tool::Tool;
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ask_user::AskUser),
+        Arc::new(DiscoverTools::default()),
         Arc::new(edit_file::EditFile),
         Arc::new(finish::Finish),
         Arc::new(git_blame::GitBlame),
