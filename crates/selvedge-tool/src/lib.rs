@@ -14,6 +14,7 @@
 //! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
 //! - `again`: a command is not run again while nothing it reads has changed
+//! - `discovery`: which linter, formatter or test runner a project uses
 //! - `touch`: what a call may change, known before it begins
 //! - `checkpoint`: what files were, kept so that they can be put back
 //! - `errand`: a program of the user's own, run for its answer
@@ -35,6 +36,7 @@ mod builtin;
 mod checkpoint;
 mod cut;
 mod deadline;
+mod discovery;
 mod errand;
 mod judging;
 mod policy;
@@ -50,6 +52,7 @@ mod toolbox;
 mod touch;
 mod workspace;
 
+pub use builtin::DiscoverTools;
 pub use checkpoint::{Checkpoint, Coverage, Restored};
 pub use errand::{Errand, ErrandError, Returned};
 pub use policy::{

@@ -2,6 +2,7 @@
 
 mod ask_user;
 mod change;
+mod discover_tools;
 mod edit_file;
 mod finish;
 mod git;
@@ -25,6 +26,8 @@ mod run_command;
 mod search_files;
 mod write_file;
 
+pub use discover_tools::DiscoverTools;
+
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
@@ -36,6 +39,7 @@ use git_look::Look;
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ask_user::AskUser),
+        Arc::new(DiscoverTools::default()),
         Arc::new(edit_file::EditFile),
         Arc::new(finish::Finish),
         Arc::new(Look(git_blame::GitBlame)),
