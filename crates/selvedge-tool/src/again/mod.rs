@@ -84,7 +84,7 @@ async fn key(context: &ToolContext, input: &Value, known: &Known, cwd: &str) -> 
     let (workspace, cancel) = (Arc::clone(&context.workspace), context.cancel.clone());
     let (known, cwd) = (known.clone(), cwd.to_owned());
     // The environment is that of this process, and so is the shelf.
-    let call = json!([input, context.policy.fenced]).to_string();
+    let call = json!([input, context.policy.fence]).to_string();
     blocking(move || inputs::digest(&workspace, &cancel, &known, &cwd, &call)).await
 }
 

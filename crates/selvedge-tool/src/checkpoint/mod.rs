@@ -103,9 +103,9 @@ impl Checkpoint {
         workspace: &Workspace,
         cancel: &CancellationToken,
     ) -> io::Result<Coverage> {
-        match self.held()?.as_ref().and_then(|held| held.coverage) {
-            Some(coverage @ (Coverage::Whole | Coverage::TooLarge)) => return Ok(coverage),
-            _ => {}
+        let covered = self.held()?.as_ref().and_then(|held| held.coverage);
+        if let Some(coverage @ (Coverage::Whole | Coverage::TooLarge)) = covered {
+            return Ok(coverage);
         }
         let (places, is_whole) = survey(workspace, cancel)?;
         if !is_whole {

@@ -219,7 +219,7 @@ fn damage_to_what_was_kept_is_found_and_not_written() {
     let contents = scene.world.outside().join("kept").join(CONTENTS);
     std::fs::write(&contents, "0ne").unwrap();
     let restored = scene.restore();
-    assert_eq!(restored.restored, [PathBuf::new(); 0]);
+    assert!(restored.restored.is_empty(), "{:?}", restored.restored);
     assert!(restored.left[0].1.contains("damaged"), "{restored:?}");
     assert_eq!(scene.world.read("a"), "two");
 }
