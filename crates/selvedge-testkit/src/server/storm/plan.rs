@@ -82,8 +82,14 @@ impl Plan {
         }
     }
 
-    /// The same, ending otherwise.
-    pub(super) fn then(self, end: End) -> Self {
+    /// The same, ending otherwise. A close is announced, or the next case on the
+    /// connection would pay for this one.
+    pub(super) fn then(mut self, end: End) -> Self {
+        if let (End::Close, Some(head)) = (end, self.writes.first_mut()) {
+            let announced = "\r\nconnection: close\r\n";
+            let text = String::from_utf8_lossy(head).replacen("\r\n", announced, 1);
+            *head = text.into_bytes();
+        }
         Self { end, ..self }
     }
 
