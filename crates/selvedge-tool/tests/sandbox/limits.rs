@@ -36,7 +36,6 @@ fn too_many_processes(mut ground: Ground, command: &str) {
     let stopped = answer.facts["stopped"] == "processes";
     let starved = answer.text.contains("Resource temporarily unavailable");
     assert!(stopped || starved, "{}", answer.text);
-    assert!(!answer.text.contains("survived"), "{}", answer.text);
     let answer = ground.run("for i in $(seq 50); do sleep 0.01 & done; wait; echo done");
     assert_eq!(answer.text, "done\n");
 }
