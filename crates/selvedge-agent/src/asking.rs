@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use selvedge_ledger::{Ledger, LedgerError, Payload, StreamId, Time};
 use selvedge_model::{
-    Answered, Ask, BudgetError, Ceilings, Course, Delta, Failed, Gate, Message, ModelError, Part,
-    Request, Reservation, Response, Spend, ToolDefinition, Urgency,
+    Answered, Ask, BudgetError, Ceilings, Course, Delta, Failed, Gate, ModelError, Part, Request,
+    Reservation, Response, Spend, Urgency,
 };
 use selvedge_runtime::{Clock, EffectId, Hold, Notice, Performed, Scene};
 use selvedge_tool::{Toolbox, World};
@@ -18,9 +18,11 @@ use serde_json::Value;
 
 use crate::call::{AgentOutcome, ModelCall, ModelOutcome, Purpose, Reserved};
 use crate::common::{Common, ledger_hold};
-use crate::discretion;
+use crate::definitions::Definitions;
+use crate::discretion::{self, Discretion};
 use crate::hooks::{self, Hooked, Hooks};
 use crate::purse::Purses;
+use crate::sent::Sent;
 
 /// The shortest and the longest pause of a run whose providers are all away.
 /// It doubles with every attempt in vain.
@@ -38,7 +40,8 @@ pub(crate) struct Asking {
     purses: Purses,
     common: Option<Common>,
     hooks: Hooks,
-    definitions: Mutex<HashMap<Payload, Arc<[ToolDefinition]>>>,
+    definitions: Definitions,
+    sent: Sent,
     /// Calls that were prepared and have not begun.
     ready: Mutex<HashMap<Key, Ready>>,
     /// Questions whose last attempt broke off.
@@ -66,11 +69,12 @@ impl Asking {
             purses: Purses::new(ledger.clone()),
             common: None,
             hooks: Hooks::new(),
+            definitions: Definitions::new(ledger.clone()),
             ledger,
             clock,
             gate,
             toolbox,
-            definitions: Mutex::default(),
+            sent: Sent::default(),
             ready: Mutex::default(),
             courses: Mutex::default(),
         }
@@ -94,7 +98,8 @@ impl Asking {
 
     /// Builds the request and sets its worst case aside.
     pub(crate) async fn reserve(&self, scene: &Scene, call: &ModelCall) -> Result<Value, Hold> {
-        let mut request = self.request(call).await.map_err(ledger_hold)?;
+        let request = self.request(&scene.stream, call).await;
+        let mut request = request.map_err(ledger_hold)?;
         let hooked = self.hooks.pre_model(scene, call, &mut request).await?;
         let budget = self.purses.budget(&scene.stream, call).await;
         let budget = budget.map_err(ledger_hold)?;
@@ -264,50 +269,27 @@ impl Asking {
         }
     }
 
-    async fn request(&self, call: &ModelCall) -> Result<Request, LedgerError> {
+    async fn request(&self, stream: &StreamId, call: &ModelCall) -> Result<Request, LedgerError> {
         let spec = &call.spec;
-        let mut messages = Vec::with_capacity(call.messages.len());
-        for message in call.messages.iter() {
-            messages.push(self.at_hand(message).await?);
-        }
+        let discretion = Discretion::now(self.toolbox.secrets());
+        let system = self.ledger.text(&spec.system).await?;
+        let system = discretion.text(system);
+        let messages = self
+            .sent
+            .messages(stream, &call.messages, discretion, &*self.ledger)
+            .await?;
         let work = call.purpose == Purpose::Work;
-        let mut request = Request {
+        Ok(Request {
             model: spec.model.clone(),
-            agent: spec.agent.clone(),
+            agent: spec.caller(),
             turn: call.turn,
-            system: self.ledger.text(&spec.system).await?,
+            system,
             messages,
-            tools: self.definitions(&spec.definitions).await?,
+            tools: self.definitions.list(spec, &call.loaded).await?,
             output_schema: spec.output_schema.clone().filter(|_| work).map(Arc::new),
             output_tokens_max: spec.limits.output_tokens_max,
             temperature: None,
-        };
-        discretion::request(self.toolbox.secrets(), &mut request);
-        Ok(request)
-    }
-
-    /// The message with every text at hand; nearly always the message itself.
-    async fn at_hand(&self, message: &Arc<Message>) -> Result<Arc<Message>, LedgerError> {
-        let mut payloads = message.parts.iter().flat_map(Part::payloads);
-        if payloads.all(|payload| payload.text().is_some()) {
-            return Ok(message.clone());
-        }
-        let mut message = (**message).clone();
-        for payload in message.parts.iter_mut().flat_map(Part::payloads_mut) {
-            *payload = Payload::new(self.ledger.text(payload).await?);
-        }
-        Ok(Arc::new(message))
-    }
-
-    async fn definitions(&self, json: &Payload) -> Result<Arc<[ToolDefinition]>, LedgerError> {
-        if let Some(known) = locked(&self.definitions).get(json) {
-            return Ok(known.clone());
-        }
-        let text = self.ledger.text(json).await?;
-        let parsed: Vec<ToolDefinition> = serde_json::from_str(&text).unwrap_or_default();
-        let parsed: Arc<[ToolDefinition]> = parsed.into();
-        locked(&self.definitions).insert(json.clone(), parsed.clone());
-        Ok(parsed)
+        })
     }
 }
 

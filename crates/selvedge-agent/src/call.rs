@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::approvals::Scope;
 use crate::hooks::{Failure, Hooked, Restore, RestoreOutcome};
 use crate::spec::RunSpec;
+use crate::upkeep::{Upkeep, UpkeepOutcome};
 
 /// A call of an agent.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub enum AgentCall {
     Judge(ToolUse),
     /// Puts files back to what they were.
     Restore(Restore),
+    /// Does what the work needs, and no model asks for.
+    Upkeep(Upkeep),
 }
 
 /// A request to a model; its payloads may have to be fetched.
@@ -39,6 +42,10 @@ pub struct ModelCall {
     pub messages: Arc<Vec<Arc<Message>>>,
     /// The limit in dollars that holds now.
     pub budget_usd: Option<f64>,
+    /// The limit in tokens that holds now.
+    pub budget_tokens: Option<u64>,
+    /// The tools that were loaded, in their order.
+    pub loaded: Arc<Vec<String>>,
 }
 
 /// What a model is asked for.
@@ -89,6 +96,8 @@ pub enum AgentOutcome {
     Judged(Box<Judged>),
     /// Of putting files back.
     Restored(RestoreOutcome),
+    /// Of what the work needed.
+    Upkeep(UpkeepOutcome),
 }
 
 /// What came of a model call.
@@ -199,17 +208,24 @@ impl Call for AgentCall {
             Self::Tool(_) => "ToolCall",
             Self::Judge(_) => "Judgement",
             Self::Restore(_) => "Restore",
+            Self::Upkeep(upkeep) => upkeep.chore.noun(),
         }
     }
 
     fn describe(&self) -> Value {
         match self {
-            Self::Model(call) => json!({
-                "agent": call.spec.agent,
-                "model": call.spec.model,
-                "purpose": call.purpose,
-                "messages": call.messages.len(),
-            }),
+            Self::Model(call) => {
+                let mut what = json!({
+                    "agent": call.spec.agent,
+                    "model": call.spec.model,
+                    "purpose": call.purpose,
+                    "messages": call.messages.len(),
+                });
+                if let Some(offers) = &call.spec.offers {
+                    what["schema_tokens"] = json!(offers.tokens(&call.loaded));
+                }
+                what
+            }
             Self::Tool(used) | Self::Judge(used) => {
                 json!({ "agent": used.spec.agent, "tool": used.call.name })
             }
@@ -218,6 +234,7 @@ impl Call for AgentCall {
                 "task": restore.task,
                 "failures": restore.failures,
             }),
+            Self::Upkeep(upkeep) => json!({ "agent": upkeep.spec.agent }),
         }
     }
 
@@ -228,6 +245,7 @@ impl Call for AgentCall {
             Self::Judge(_) => Nature::Reads,
             // Its probe lets it be begun again: putting back twice is putting back.
             Self::Restore(_) => Nature::Changes,
+            Self::Upkeep(upkeep) => upkeep.chore.nature(),
         }
     }
 

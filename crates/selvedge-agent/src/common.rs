@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::{Ledger, LedgerError, StreamFilter, Time};
-use selvedge_model::{BudgetError, CallName, CeilingError, Ceilings, Past, Spend};
+use selvedge_model::{BudgetError, CallName, CeilingError, Ceilings, Past, Spend, provider_of};
 use selvedge_runtime::{Clock, Hold, Scene};
 use tokio::sync::OnceCell;
 
@@ -147,8 +147,4 @@ fn name(scene: &Scene) -> CallName {
         call: format!("{} {}", scene.stream, scene.effect),
         attempt: scene.attempt,
     }
-}
-
-fn provider_of(model: &str) -> &str {
-    model.split('/').next().unwrap_or(model)
 }

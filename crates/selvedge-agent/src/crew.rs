@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_tool::{Pattern, Policy, Rules, Source};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::definition::{AgentDefinition, DefinitionError};
 
@@ -21,8 +22,33 @@ pub struct Crew {
     pub agents: BTreeMap<String, AgentDefinition>,
     /// The commands that its work needs, declared beforehand.
     pub commands: Vec<Pattern>,
+    /// How it works together with people.
+    pub ways: Ways,
     /// Where its files are; none if it is built in.
     pub folder: Option<PathBuf>,
+}
+
+/// How a crew works together with people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ways {
+    /// Whether people are asked. If not, what would have to be approved is refused.
+    /// Default: true.
+    pub asks: bool,
+    /// Whether it works on a copy of the user's files, merged in the end. Default: false.
+    pub isolated: bool,
+    /// Whether what its agents say and hear is kept in a folder, too. Default: false.
+    pub record: bool,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            asks: true,
+            isolated: false,
+            record: false,
+        }
+    }
 }
 
 /// The content of a `crew.toml`.
@@ -35,6 +61,8 @@ struct CrewFile {
     entry: String,
     #[serde(default)]
     permissions: Permissions,
+    #[serde(default)]
+    ways: Ways,
 }
 
 /// What a crew's work needs: shown before it begins, and granted with it.
@@ -77,38 +105,99 @@ pub enum CrewError {
     Agent(#[from] DefinitionError),
 }
 
-/// A built-in crew: its `crew.toml`, and its agents' files by name.
-type BuiltIn = (&'static str, &'static [(&'static str, &'static str)]);
+/// A crew that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its `crew.toml`.
+    pub crew: &'static str,
+    /// Its agents' files, by name.
+    pub agents: &'static [(&'static str, &'static str)],
+    /// The schemas that its agents' files name.
+    pub schemas: fn() -> Vec<(&'static str, Value)>,
+}
 
-const BUILT_IN: &[(&str, BuiltIn)] = &[(
-    "solo",
-    (
-        include_str!("../crews/solo/crew.toml"),
-        &[(
-            "solo/agents/engineer.md",
-            include_str!("../crews/solo/agents/engineer.md"),
-        )],
-    ),
-)];
+const SOLO: BuiltIn = BuiltIn {
+    name: "solo",
+    crew: include_str!("../crews/solo/crew.toml"),
+    agents: &[(
+        "solo/agents/engineer.md",
+        include_str!("../crews/solo/agents/engineer.md"),
+    )],
+    schemas: Vec::new,
+};
 
-impl Crew {
+/// The crews that come with the program.
+#[derive(Clone, Debug)]
+pub struct Crews(Vec<BuiltIn>);
+
+impl Default for Crews {
+    fn default() -> Self {
+        Self(vec![SOLO])
+    }
+}
+
+impl Crews {
+    /// The same and one more.
+    pub fn with(mut self, crew: BuiltIn) -> Self {
+        self.0.push(crew);
+        self
+    }
+
     /// Finds a crew in `folders` (each may hold `NAME/crew.toml`), else among
     /// the built-in ones.
-    pub fn find(name: &str, folders: &[PathBuf]) -> Result<Self, CrewError> {
+    pub fn find(&self, name: &str, folders: &[PathBuf]) -> Result<Crew, CrewError> {
         let folder = folders
             .iter()
             .map(|f| f.join(name))
             .find(|f| f.join("crew.toml").is_file());
         if let Some(folder) = folder {
-            return Self::load(&folder);
+            return Crew::load(&folder);
         }
-        match BUILT_IN.iter().find(|(n, _)| *n == name) {
-            Some((_, (crew, agents))) => Self::parse("crew.toml", crew, agents),
+        match self.0.iter().find(|built_in| built_in.name == name) {
+            Some(built_in) => {
+                let named = (built_in.schemas)().into_iter();
+                let schemas = named.map(|(name, schema)| (name.to_owned(), schema));
+                Crew::parse(
+                    "crew.toml",
+                    built_in.crew,
+                    built_in.agents,
+                    &schemas.collect(),
+                )
+            }
             None => Err(CrewError::Unknown {
                 name: name.to_owned(),
-                known: Self::names(folders),
+                known: self.names(folders),
             }),
         }
+    }
+
+    /// The names of all crews.
+    pub fn names(&self, folders: &[PathBuf]) -> Vec<String> {
+        let mut names: Vec<String> = self.0.iter().map(|crew| crew.name.to_owned()).collect();
+        for folder in folders {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            names.extend(
+                entries
+                    .filter(|e| e.path().join("crew.toml").is_file())
+                    .filter_map(|e| e.file_name().into_string().ok()),
+            );
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Schemas by name.
+type Schemas = BTreeMap<String, Value>;
+
+impl Crew {
+    /// Finds a crew in `folders` (each may hold `NAME/crew.toml`), else the one that
+    /// comes with this crate.
+    pub fn find(name: &str, folders: &[PathBuf]) -> Result<Self, CrewError> {
+        Crews::default().find(name, folders)
     }
 
     /// What holds for all its agents, within `common`. The commands it declares are
@@ -123,22 +212,6 @@ impl Crew {
             ..Rules::default()
         };
         common.clone().with(Source::Crew, rules)
-    }
-
-    /// The names of all crews.
-    pub fn names(folders: &[PathBuf]) -> Vec<String> {
-        let mut names: Vec<String> = BUILT_IN.iter().map(|(n, _)| (*n).to_owned()).collect();
-        for folder in folders {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            names.extend(
-                entries
-                    .filter(|e| e.path().join("crew.toml").is_file())
-                    .filter_map(|e| e.file_name().into_string().ok()),
-            );
-        }
-        names.sort();
-        names.dedup();
-        names
     }
 
     fn load(folder: &Path) -> Result<Self, CrewError> {
@@ -156,14 +229,20 @@ impl Crew {
             .iter()
             .map(|(n, t)| (n.as_str(), t.as_str()))
             .collect();
-        let crew = Self::parse(&crew_file.display().to_string(), &crew, &files)?;
+        let schemas = schemas_in(&folder.join("schemas"))?;
+        let crew = Self::parse(&crew_file.display().to_string(), &crew, &files, &schemas)?;
         Ok(Self {
             folder: Some(folder.to_owned()),
             ..crew
         })
     }
 
-    fn parse(file: &str, crew: &str, agents: &[(&str, &str)]) -> Result<Self, CrewError> {
+    fn parse(
+        file: &str,
+        crew: &str,
+        agents: &[(&str, &str)],
+        schemas: &Schemas,
+    ) -> Result<Self, CrewError> {
         let wrong = |why: String| CrewError::Wrong {
             file: file.to_owned(),
             why,
@@ -171,7 +250,10 @@ impl Crew {
         let crew: CrewFile = toml::from_str(crew).map_err(|e| wrong(e.to_string()))?;
         let mut by_name = BTreeMap::new();
         for (file, text) in agents {
-            let agent = AgentDefinition::parse(file, text)?;
+            let mut agent = AgentDefinition::parse(file, text)?;
+            for schema in [&mut agent.input_schema, &mut agent.output_schema] {
+                resolve(file, schema, schemas)?;
+            }
             by_name.insert(agent.name.clone(), agent);
         }
         let missing = |name: &String| !by_name.contains_key(name);
@@ -195,6 +277,7 @@ impl Crew {
             description,
             entry,
             permissions,
+            ways,
         } = crew;
         Ok(Self {
             name,
@@ -202,9 +285,52 @@ impl Crew {
             entry,
             agents: by_name,
             commands: permissions.commands,
+            ways,
             folder: None,
         })
     }
+}
+
+/// Puts the schema in the place of its name.
+fn resolve(
+    file: &str,
+    schema: &mut Option<Value>,
+    schemas: &Schemas,
+) -> Result<(), DefinitionError> {
+    let wrong = |why: String| DefinitionError {
+        file: file.to_owned(),
+        why,
+    };
+    if let Some(Value::String(name)) = schema {
+        let found = schemas.get(name).cloned();
+        let known: Vec<&str> = schemas.keys().map(String::as_str).collect();
+        *schema = Some(found.ok_or_else(|| {
+            let known = known.join(", ");
+            wrong(format!("its crew has no schema `{name}`; it has: {known}"))
+        })?);
+    }
+    match schema.as_ref().map(jsonschema::validator_for) {
+        Some(Err(error)) => Err(wrong(format!("a schema is not valid: {error}"))),
+        _ => Ok(()),
+    }
+}
+
+/// The schemas of a crew of the user's own: `NAME.json` each.
+fn schemas_in(folder: &Path) -> Result<Schemas, CrewError> {
+    let mut schemas = Schemas::new();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|e| e.path()) {
+        let is_schema = path.extension().is_some_and(|e| e == "json");
+        let (true, Some(name)) = (is_schema, path.file_stem()) else {
+            continue;
+        };
+        let schema = serde_json::from_str(&read(&path)?).map_err(|e| CrewError::Unreadable {
+            file: path.display().to_string(),
+            why: e.to_string(),
+        })?;
+        schemas.insert(name.to_string_lossy().into_owned(), schema);
+    }
+    Ok(schemas)
 }
 
 fn read(path: &Path) -> Result<String, CrewError> {
@@ -224,7 +350,7 @@ mod tests {
 
     #[test]
     fn every_built_in_crew_loads() {
-        for name in Crew::names(&[]) {
+        for name in Crews::default().names(&[]) {
             let crew = Crew::find(&name, &[]).unwrap();
             assert_eq!(crew.name, name);
             assert!(crew.agents.contains_key(&crew.entry));
@@ -240,9 +366,13 @@ mod tests {
     #[test]
     fn a_crew_needs_its_entry_and_its_helpers() {
         let agent = "---\nname: a\ndescription: b\nagents: [c]\n---\nhello\n";
-        let no_entry = Crew::parse("crew.toml", "name = 'x'\nentry = 'z'", &[("a.md", agent)]);
-        assert!(no_entry.unwrap_err().to_string().contains("`z`"));
-        let no_helper = Crew::parse("crew.toml", "name = 'x'\nentry = 'a'", &[("a.md", agent)]);
-        assert!(no_helper.unwrap_err().to_string().contains("`c`"));
+        let parse = |crew: &str, agent: &str| {
+            let error = Crew::parse("crew.toml", crew, &[("a.md", agent)], &Schemas::new());
+            error.unwrap_err().to_string()
+        };
+        assert!(parse("name = 'x'\nentry = 'z'", agent).contains("`z`"));
+        assert!(parse("name = 'x'\nentry = 'a'", agent).contains("`c`"));
+        let agent = agent.replace("agents: [c]", "input_schema: Request");
+        assert!(parse("name = 'x'\nentry = 'a'", &agent).contains("`Request`"));
     }
 }

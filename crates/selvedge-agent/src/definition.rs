@@ -1,9 +1,11 @@
 //! An agent is data: a Markdown file with front matter and a prompt.
 
 use selvedge_model::Usd;
-use selvedge_tool::{Craft, Policy, Role, Rules, Source};
+use selvedge_tool::{Craft, Policy, Role, Rules, Source, front_matter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::claims::Claims;
 
 /// What a file says of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,9 +26,13 @@ pub struct AgentDefinition {
     /// 0 to 100, more is sooner. Default: 60.
     #[serde(default = "crate::spec::usual_priority")]
     pub priority: u8,
-    /// The tools it may use.
+    /// The tools it may use, by name or by a pattern such as `mcp__*`.
+    /// What a pattern brings is on offer, and what is named is at hand.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// More tools, which it is told of in a line each and loads when it needs them.
+    #[serde(default)]
+    pub more_tools: Vec<String>,
     /// The agents of its crew it may hand work to.
     #[serde(default)]
     pub agents: Vec<String>,
@@ -43,9 +49,29 @@ pub struct AgentDefinition {
     /// Its bounds.
     #[serde(default)]
     pub limits: Limits,
-    /// The JSON Schema its result must fit.
+    /// The JSON Schema its result must fit, or the name of one of its crew's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// The JSON Schema that a request to it must fit, or the name of one of its crew's.
+    /// It is then called by a tool of its own, with these arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// The tool by which it is called, if it has a schema for that. Default: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+    /// The tool that alone ends its work, called with a summary and an outcome. Without
+    /// one, an answer without calls is its last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<String>,
+    /// The fields of its result that are compared with what it really did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
+    /// Whether it has failed when the last work that it handed on has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answerable: bool,
+    /// Whether no other helper of its caller is at work meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// The prompt template, after the front matter.
     #[serde(skip)]
     pub prompt: String,
@@ -79,6 +105,14 @@ pub struct Limits {
     /// Tokens that one run may use, its helpers included. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// US dollars that the agent itself may cost in all its runs of one session.
+    /// Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_in_session: Option<Usd>,
+    /// Tokens that the agent itself may use in all its runs of one session. Default:
+    /// no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_in_session: Option<u64>,
 }
 
 impl Default for Limits {
@@ -92,6 +126,8 @@ impl Default for Limits {
             strikes_max: 3,
             usd: None,
             tokens: None,
+            usd_in_session: None,
+            tokens_in_session: None,
         }
     }
 }
@@ -133,11 +169,16 @@ impl AgentDefinition {
             file: file.to_owned(),
             why,
         };
-        let (front, prompt) = split(text).ok_or_else(|| {
+        let (front, prompt) = front_matter(text).ok_or_else(|| {
             wrong("it must begin with front matter between two lines of `---`".into())
         })?;
         let mut definition: Self =
             serde_saphyr::from_str(front).map_err(|e| wrong(e.to_string()))?;
+        if !is_name(&definition.name) {
+            return Err(wrong(
+                "`name` is 1 to 64 letters, digits, `-` or `_`: folders are called by it".into(),
+            ));
+        }
         if definition.priority > 100 {
             return Err(wrong("`priority` is a number from 0 to 100".into()));
         }
@@ -149,15 +190,11 @@ impl AgentDefinition {
     }
 }
 
-/// Front matter and the rest.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text
-        .strip_prefix("---\n")
-        .or_else(|| text.strip_prefix("---\r\n"))?;
-    let end = rest.find("\n---")?;
-    let after = &rest[end + 4..];
-    let body = after.split_once('\n').map_or("", |(_, body)| body);
-    Some((&rest[..end], body))
+/// Whether a word can stand for an agent wherever agents are told apart, in names of
+/// folders too.
+fn is_name(word: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    (1..=64).contains(&word.len()) && word.chars().all(is_plain)
 }
 
 #[cfg(test)]
@@ -174,6 +211,15 @@ mod tests {
         assert_eq!(agent.limits.model_calls_max, 9);
         assert_eq!(agent.limits.results_kept, 5);
         assert_eq!(agent.prompt, "You are an engineer.");
+    }
+
+    #[test]
+    fn a_name_cannot_be_a_path() {
+        for name in ["/home", "..", "a/b", ".", "\"\"", "ä", "a b"] {
+            let text = FILE.replace("name: engineer", &format!("name: {name}"));
+            let error = AgentDefinition::parse("engineer.md", &text).unwrap_err();
+            assert!(error.to_string().contains("`name` is"), "{name}: {error}");
+        }
     }
 
     #[test]

@@ -8,21 +8,41 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Broken, Part, Request, Response};
-use selvedge_tool::{Secrets, Toolbox};
+use selvedge_model::{Broken, Message, Part, Response};
+use selvedge_tool::{KnownValues, Secrets, Toolbox};
 
-/// Takes known values out of a request.
-pub fn request(secrets: &Secrets, request: &mut Request) {
-    let known = |text: &str| changed(secrets.redact_known(text));
-    if let Some(clean) = known(&request.system) {
-        request.system = clean.into();
+/// Takes known values out of what a model is sent.
+pub struct Discretion(KnownValues);
+
+impl Discretion {
+    /// By what is known now.
+    pub fn now(secrets: &Secrets) -> Self {
+        Self(secrets.known())
     }
-    let is_touched = |part: &Part| text_of(part).is_some_and(|text| known(text).is_some());
-    for message in &mut request.messages {
+
+    /// Whether the other one would do the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.is_same(&other.0)
+    }
+
+    /// A text without them.
+    pub fn text(&self, text: Arc<str>) -> Arc<str> {
+        self.known(&text).map_or(text, Arc::from)
+    }
+
+    /// A message without them; nearly always the message itself.
+    pub fn message(&self, mut message: Arc<Message>) -> Arc<Message> {
+        let is_touched = |part: &Part| text_of(part).is_some_and(|text| self.known(text).is_some());
         if message.parts.iter().any(is_touched) {
-            let parts = &mut Arc::make_mut(message).parts;
+            let parts = &mut Arc::make_mut(&mut message).parts;
+            let known = |text: &str| self.known(text);
             parts.iter_mut().for_each(|part| replace(part, &known));
         }
+        message
+    }
+
+    fn known(&self, text: &str) -> Option<String> {
+        changed(self.0.redact(text))
     }
 }
 
@@ -92,7 +112,7 @@ fn changed(text: Cow<'_, str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_model::{Message, Role, Stop, ToolCall, Usage};
+    use selvedge_model::{Role, Stop, ToolCall, Usage};
 
     fn toolbox() -> Toolbox {
         let secrets = Secrets::new();

@@ -11,8 +11,8 @@ use std::path::Path;
 use selvedge_ledger::{Ledger, LedgerError, Payload, Position, StreamId, Time};
 use selvedge_runtime::{Nature, Performed, Scene};
 use selvedge_tool::{
-    Act, Checked, Decision, Deed, Finding, Grant, Grants, Site, Source, ToolContext, ToolOutput,
-    Verdict, World, compact,
+    Act, Checked, Decision, Deed, Finding, Grant, Granted, Grants, Site, Source, ToolContext,
+    ToolOutput, Verdict, World, compact,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,9 +80,23 @@ impl AgentPerformer {
     ) -> Result<(), Refused> {
         let verdict = self.verdict(scene, used, context, checked).await;
         match (verdict.decision(), &used.approved) {
-            (Decision::Allow, _) => Ok(()),
+            (Decision::Allow, _) => {
+                // Agreed to before, if credentials were the question.
+                if verdict.finding.rule.source == Source::Session {
+                    self.toolbox.consent(context, checked, Granted::Once);
+                }
+                Ok(())
+            }
             (Decision::Ask, Some(approved)) if approved.digest == verdict.digest => {
-                if approved.scope == Scope::Project {
+                let is_consent = verdict.finding.rule.source == Source::Credentials;
+                let granted = match (is_consent, approved.scope) {
+                    (true, Scope::Session) => Granted::Session,
+                    (true, Scope::Project) => Granted::Always,
+                    // Exactly this call was approved, and nothing beyond it.
+                    _ => Granted::Once,
+                };
+                self.toolbox.consent(context, checked, granted);
+                if approved.scope == Scope::Project && !is_consent {
                     self.remember(used, checked, &verdict);
                 }
                 Ok(())
@@ -105,8 +119,14 @@ impl AgentPerformer {
         context: &ToolContext,
         checked: &Checked,
     ) -> Verdict {
-        let (workspace, policy) = (&context.workspace, &context.policy);
-        let verdict = self.toolbox.judge(workspace, policy, checked).await;
+        let verdict = match used.spec.approve {
+            Approve::Ask => self.toolbox.judge_with_consent(context, checked).await,
+            // Nobody is asked, and credentials are not lent without having asked.
+            Approve::Auto | Approve::Never => {
+                let (workspace, policy) = (&context.workspace, &context.policy);
+                self.toolbox.judge(workspace, policy, checked).await
+            }
+        };
         if verdict.decision() != Decision::Ask {
             return verdict;
         }

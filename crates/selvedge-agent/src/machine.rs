@@ -4,6 +4,9 @@
 //! an agent decides by itself is in this file and in `reply`, `tools` and
 //! `context` beside it, and none of it does I/O.
 
+mod keeping;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use selvedge_ledger::{Event, LedgerError, Payload};
@@ -12,30 +15,54 @@ use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
     MessageTaken, Nature, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
 };
+use selvedge_tool::REQUEST_TOOLS;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{AgentCall, Judged, ModelCall, ModelOutcome, Purpose, ToolOutcome};
+use crate::claims::Deeds;
 use crate::context::{Context, Fit};
 use crate::hooks::{Restore, RestoreOutcome, Strikes};
 use crate::reply::{self, Meaning};
 use crate::spec::RunSpec;
 use crate::tools::Pending;
+use crate::upkeep::UpkeepOutcome;
+use keeping::Keeping;
 
 /// An agent at work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AgentMachine {
     spec: Option<Arc<RunSpec>>,
     budget_usd: Option<f64>,
+    #[serde(default)]
+    budget_tokens: Option<u64>,
     phase: Phase,
     context: Context,
     /// Model calls that were answered.
     turn: u32,
     /// Reminders given for the current answer.
     reminders: u32,
+    /// Results of the run, one after the other, that did not fit the schema.
+    #[serde(default)]
+    unfit: u32,
     /// How often work has failed in a row.
     #[serde(default)]
     strikes: Strikes,
+    /// How often work was handed to whom.
+    #[serde(default)]
+    tasks: BTreeMap<String, u32>,
+    /// What its tools did, where its result is held against it.
+    #[serde(default)]
+    deeds: Deeds,
+    /// How the last work that it handed on ended.
+    #[serde(default)]
+    last_child: Option<Status>,
+    /// The commit that the copy it works on began with.
+    #[serde(default)]
+    base: Option<String>,
+    /// The tools on offer that it loaded, in their order: it only ever grows.
+    #[serde(default)]
+    loaded: Arc<Vec<String>>,
     /// What people said since the last request, and what waits for the end.
     steering: Vec<Payload>,
     queued: Vec<Payload>,
@@ -56,6 +83,8 @@ enum Phase {
     Acting(Vec<Pending>),
     /// Waiting until files are what they were.
     Restoring,
+    /// Waiting for what the work needs, apart from models and tools.
+    Keeping(Keeping),
     /// Nothing any more.
     Ended(Ending),
 }
@@ -74,6 +103,8 @@ impl Machine for AgentMachine {
                     effect, outcome, ..
                 } = event.decode::<Finished<ToolOutcome>>()?;
                 self.heed(&outcome);
+                self.witness(&effect, &outcome);
+                self.load(requested(&outcome));
                 self.resolve(&effect, |pending| pending.finished(outcome));
             }
             "JudgementFinished" => {
@@ -88,6 +119,9 @@ impl Machine for AgentMachine {
             }
             "ToolCallInDoubt" => {
                 let effect = event.decode::<Unfinished>()?.effect;
+                if let Some(pending) = self.pending(&effect) {
+                    self.deeds.doubt(pending.shown());
+                }
                 self.resolve(&effect, Pending::in_doubt);
             }
             "QuestionAnswered" => {
@@ -99,7 +133,11 @@ impl Machine for AgentMachine {
             }
             "ChildFinished" => {
                 let child: ChildFinished = event.decode()?;
+                self.last_child = Some(child.ending.status);
                 self.resolve(&child.effect, |pending| pending.delegated(child.ending));
+            }
+            "CopyFinished" | "SurveyFinished" | "MergeFinished" => {
+                self.kept(event.decode::<Finished<UpkeepOutcome>>()?.outcome);
             }
             "MessageTaken" => {
                 let message: MessageTaken = event.decode()?;
@@ -107,9 +145,12 @@ impl Machine for AgentMachine {
                     SteerMode::Steer => self.steering.push(message.text),
                     SteerMode::Queue => self.queued.push(message.text),
                 }
+                self.listen();
             }
             "BudgetRaised" => {
-                self.budget_usd = event.decode::<BudgetRaised>()?.usd.or(self.budget_usd);
+                let BudgetRaised { usd, tokens, .. } = event.decode()?;
+                self.budget_usd = usd.or(self.budget_usd);
+                self.budget_tokens = tokens.or(self.budget_tokens);
             }
             _ => {}
         }
@@ -126,6 +167,9 @@ impl Machine for AgentMachine {
             }
             (Phase::Restoring, Some(spec)) => {
                 Due::Effects(self.strikes.due(spec).map(restoring).into_iter().collect())
+            }
+            (Phase::Keeping(keeping), Some(spec)) => {
+                Due::Effects(self.upkeep(keeping, spec).into_iter().collect())
             }
             (Phase::Ended(ending), _) => Due::Ended(ending.clone()),
             (Phase::New, _) | (_, None) => Due::Idle,
@@ -152,10 +196,10 @@ impl Machine for AgentMachine {
 
 impl AgentMachine {
     fn start(&mut self, spec: RunSpec) {
-        self.budget_usd = spec.budget_usd;
+        (self.budget_usd, self.budget_tokens) = (spec.budget_usd, spec.budget_tokens);
         self.context.push(Message::user(spec.request.clone()));
         self.spec = Some(Arc::new(spec));
-        self.ask();
+        self.prepare();
     }
 
     fn spec(&self) -> &Arc<RunSpec> {
@@ -216,6 +260,8 @@ impl AgentMachine {
             purpose,
             messages: self.request.clone().unwrap_or_default(),
             budget_usd: self.budget_usd,
+            budget_tokens: self.budget_tokens,
+            loaded: self.loaded.clone(),
         };
         let id = EffectId::new(format!("m{}", self.turn));
         Effect {
@@ -242,15 +288,22 @@ impl AgentMachine {
         match meaning {
             Meaning::Act(calls) => {
                 self.reminders = 0;
+                // Whoever calls a tool on offer knows what it wants. Its arguments are
+                // checked and the call is judged like any other, and if they do not
+                // fit, the schema is there with the answer.
+                self.load(calls.iter().map(|call| call.name.clone()));
                 let spec = self.spec().clone();
                 let turn = self.turn - 1;
-                self.phase = Phase::Acting(
-                    calls
-                        .into_iter()
-                        .enumerate()
-                        .map(|(n, call)| Pending::new(&spec, turn, n, call))
-                        .collect(),
-                );
+                let mut pending: Vec<Pending> = calls
+                    .into_iter()
+                    .enumerate()
+                    .map(|(n, call)| Pending::new(&spec, turn, n, call, self.unfit))
+                    .collect();
+                for call in &mut pending {
+                    call.number(&spec, &mut self.tasks);
+                }
+                self.unfit += u32::from(pending.iter().any(|p| p.is_unfit(&spec)));
+                self.phase = Phase::Acting(pending);
                 self.stop_if_out();
                 self.proceed();
             }
@@ -299,6 +352,27 @@ impl AgentMachine {
         }
         self.stop_if_out();
         self.proceed();
+    }
+
+    /// The call that `effect` belongs to.
+    fn pending(&self, effect: &EffectId) -> Option<&Pending> {
+        match &self.phase {
+            Phase::Acting(pending) => pending.iter().find(|p| p.is_about(effect)),
+            _ => None,
+        }
+    }
+
+    /// Loads those of `names` that are on offer, and are not loaded yet.
+    fn load(&mut self, names: impl IntoIterator<Item = String>) {
+        let spec = self.spec().clone();
+        let Some(offers) = &spec.offers else {
+            return;
+        };
+        for name in names {
+            if offers.has(&name) && !self.loaded.contains(&name) {
+                Arc::make_mut(&mut self.loaded).push(name);
+            }
+        }
     }
 
     /// Counts what a tool came to.
@@ -362,21 +436,46 @@ impl AgentMachine {
         }
     }
 
-    /// Ends, unless somebody said something that was not heard yet.
-    fn end(&mut self, ending: Ending) {
-        if self.steering.is_empty() && !self.queued.is_empty() {
-            self.steering.push(self.queued.remove(0));
-        }
-        if self.steering.is_empty() {
-            self.phase = Phase::Ended(self.honest(ending));
-        } else {
-            self.reminders = 0;
-            self.ask();
+    /// Goes on if it has said its last words and somebody answers them.
+    fn listen(&mut self) {
+        if let Phase::Ended(_) = self.phase {
+            self.steering.append(&mut self.queued);
+            (self.reminders, self.unfit) = (0, 0);
+            self.prepare();
         }
     }
 
-    /// Work that was put back is not done, whatever the model says of it.
-    fn honest(&self, ending: Ending) -> Ending {
+    /// Ends, unless somebody said something that was not heard yet.
+    fn end(&mut self, ending: Ending) {
+        if self.is_spoken_to() {
+            return self.ask();
+        }
+        let ending = self.honest(ending);
+        match (&self.spec().terms.claims, &ending.data) {
+            (Some(_), Some(_)) => self.phase = Phase::Keeping(Keeping::Comparing(ending)),
+            _ => self.close(ending),
+        }
+    }
+
+    /// Whether somebody said something that was not heard yet. What waited for the end
+    /// is heard now.
+    fn is_spoken_to(&mut self) -> bool {
+        if self.steering.is_empty() && !self.queued.is_empty() {
+            self.steering.push(self.queued.remove(0));
+        }
+        if !self.steering.is_empty() {
+            (self.reminders, self.unfit) = (0, 0);
+        }
+        !self.steering.is_empty()
+    }
+
+    /// Work that was put back is not done, whatever the model says of it; nor is what
+    /// somebody else was to do and did not.
+    fn honest(&self, mut ending: Ending) -> Ending {
+        let has_failed = self.last_child.is_some_and(|status| status != Status::Done);
+        if self.spec().terms.answerable && has_failed {
+            ending.status = Status::Failed;
+        }
         if !self.strikes.is_out(self.spec().limits.strikes_max) {
             return ending;
         }
@@ -413,6 +512,19 @@ impl AgentMachine {
             _ => None,
         })
     }
+}
+
+/// The tools that a call asked for and was given. They are on record, so that a fold
+/// does not depend on how an intent is understood later.
+fn requested(outcome: &ToolOutcome) -> Vec<String> {
+    if outcome.tool != REQUEST_TOOLS || outcome.is_error {
+        return Vec::new();
+    }
+    let loaded = outcome.facts["loaded"].as_array();
+    let names = loaded.into_iter().flatten();
+    names
+        .filter_map(|n| n.as_str().map(str::to_owned))
+        .collect()
 }
 
 /// The effect that puts files back; one for each stretch of work.

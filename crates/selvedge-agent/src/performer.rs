@@ -14,14 +14,17 @@ use selvedge_runtime::{
     Scene,
 };
 use selvedge_tool::{
-    Caller, Checked, Grants, Lent, ResultStore, ToolContext, ToolOutput, Toolbox, Workspace,
+    Caller, Checked, Grants, Lent, Offer, ResultStore, Skill, ToolContext, ToolOutput, Toolbox,
+    Workspace,
 };
 use serde_json::{Value, json};
 
 use crate::asking::Asking;
 use crate::call::{AgentCall, AgentOutcome, ToolOutcome, ToolUse};
+use crate::definitions;
 use crate::hooks::{Hooked, Hooks, Keeper};
 use crate::judging::Judge;
+use crate::spec::RunSpec;
 
 /// Carries an agent's calls out.
 pub struct AgentPerformer {
@@ -146,6 +149,7 @@ impl AgentPerformer {
             results: Arc::new(Results {
                 ledger: self.ledger.clone(),
                 stream: scene.stream.clone(),
+                spec: used.spec.clone(),
             }),
             caller: Caller {
                 agent: used.spec.agent.clone(),
@@ -166,7 +170,7 @@ impl Performer<AgentCall> for AgentPerformer {
                 .tool_evidence(scene, used)
                 .await
                 .unwrap_or_else(|refused| json!(refused))),
-            AgentCall::Judge(_) | AgentCall::Restore(_) => Ok(Value::Null),
+            AgentCall::Judge(_) | AgentCall::Restore(_) | AgentCall::Upkeep(_) => Ok(Value::Null),
         }
     }
 
@@ -184,6 +188,7 @@ impl Performer<AgentCall> for AgentPerformer {
                 let outcome = self.restore(scene, restore).await;
                 Performed::Finished(AgentOutcome::Restored(outcome))
             }
+            AgentCall::Upkeep(upkeep) => self.keep_up(scene, upkeep).await,
         }
     }
 
@@ -193,17 +198,20 @@ impl Performer<AgentCall> for AgentPerformer {
         call: &AgentCall,
         evidence: &Value,
     ) -> Probe<AgentOutcome> {
-        let AgentCall::Tool(used) = call else {
-            return Probe::DidNotHappen;
+        let used = match call {
+            AgentCall::Tool(used) => used,
+            AgentCall::Upkeep(upkeep) => return self.upkeep_happened(upkeep),
+            _ => return Probe::DidNotHappen,
         };
         self.find_out(scene, used, evidence).await
     }
 }
 
-/// Earlier results of a stream, from the ledger.
+/// What is on record of a run: earlier results, and what it started with.
 struct Results {
     ledger: Arc<dyn Ledger>,
     stream: StreamId,
+    spec: Arc<RunSpec>,
 }
 
 #[async_trait]
@@ -212,6 +220,14 @@ impl ResultStore for Results {
         let events = self.ledger.read(&self.stream, 0).await.ok()?;
         let text = events.iter().rev().find_map(|e| result_of(e, name))?;
         self.ledger.text(&text).await.ok()
+    }
+
+    async fn offers(&self) -> Vec<Offer> {
+        definitions::offers(&*self.ledger, &self.spec).await
+    }
+
+    async fn skills(&self) -> Vec<Skill> {
+        self.spec.skills(&*self.ledger).await
     }
 }
 

@@ -1,8 +1,9 @@
 //! The budgets of sessions: what may be spent by whom, and what was already.
 //!
 //! A session has a budget, and below it each run whose agent has limits of its
-//! own; a helper's run is below that of whoever called it. What was spent before
-//! this process began is folded from the ledger.
+//! own; a helper's run is below that of whoever called it. Beside that tree stands
+//! what an agent may spend in all its runs together. What was spent before this
+//! process began is folded from the ledger.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,6 +46,7 @@ impl Purses {
         let session = stream.session();
         let limits = Limits {
             usd: call.budget_usd.and_then(Usd::from_dollars),
+            tokens: call.budget_tokens,
             ..Limits::default()
         };
         let mut sessions = self.sessions.lock().await;
@@ -56,7 +58,16 @@ impl Purses {
         let purse = sessions.get_mut(&session).expect("just inserted");
         purse.session.raise(limits);
         purse.open(stream, &call.spec.agent, call.spec.limits);
-        Ok(purse.budget(stream).clone())
+        let spec = &call.spec;
+        let raised = Limits {
+            usd: limits.usd.filter(|_| call.budget_usd != spec.budget_usd),
+            tokens: limits
+                .tokens
+                .filter(|_| call.budget_tokens != spec.budget_tokens),
+            calls: None,
+        };
+        purse.raise(stream, &spec.agent, raised);
+        Ok(purse.drawn_on(stream, &call.spec.agent))
     }
 }
 
@@ -65,6 +76,8 @@ struct Purse {
     session: Budget,
     /// Those of runs with limits of their own.
     runs: BTreeMap<StreamId, Budget>,
+    /// Those of agents with limits on all their runs, by name.
+    agents: BTreeMap<String, Budget>,
 }
 
 /// The part of `RunStarted` that is needed here.
@@ -84,29 +97,45 @@ impl Purse {
         let mut purse = Self {
             session: Budget::new(format!("session {session}"), limits),
             runs: BTreeMap::new(),
+            agents: BTreeMap::new(),
         };
         let mut spending: BTreeMap<&StreamId, Spending> = BTreeMap::new();
+        let mut agents: BTreeMap<&StreamId, String> = BTreeMap::new();
         for event in events {
             if &*event.kind == "RunStarted"
                 && let Ok(Started { spec }) = event.decode()
             {
                 purse.open(&event.stream, &spec.agent, spec.limits);
+                agents.insert(&event.stream, spec.agent);
             }
             spending.entry(&event.stream).or_default().apply(event)?;
         }
         for (stream, spending) in spending {
-            let raised = spending.raised_usd.and_then(Usd::from_dollars);
-            purse.session.raise(Limits {
-                usd: raised.filter(|_| limits.usd.is_some()),
-                ..Limits::default()
-            });
-            purse.budget(stream).restore(spending.worst());
+            let raised = Limits {
+                usd: spending.raised_usd.and_then(Usd::from_dollars),
+                tokens: spending.raised_tokens,
+                calls: None,
+            };
+            let agent = agents.get(stream).map_or("", String::as_str);
+            purse.raise(stream, agent, raised);
+            purse.drawn_on(stream, agent).restore(spending.worst());
         }
         Ok(purse)
     }
 
-    /// Gives a run a budget of its own, if its agent has limits.
+    /// Gives a run a budget of its own, and its agent one for all its runs, if
+    /// there are such limits.
     fn open(&mut self, stream: &StreamId, agent: &str, limits: definition::Limits) {
+        let in_session = Limits {
+            usd: limits.usd_in_session,
+            tokens: limits.tokens_in_session,
+            calls: None,
+        };
+        if in_session != Limits::default() && !self.agents.contains_key(agent) {
+            let name = format!("{agent} in {}", stream.session());
+            let budget = Budget::new(name, in_session);
+            self.agents.insert(agent.to_owned(), budget);
+        }
         let limits = Limits {
             usd: limits.usd,
             tokens: limits.tokens,
@@ -118,6 +147,29 @@ impl Purse {
         let name = format!("{agent} of {stream}");
         let budget = self.budget(stream).child(name, limits);
         self.runs.insert(stream.clone(), budget);
+    }
+
+    /// Somebody said how much more may be spent: whatever is in the way of a call of
+    /// `agent` in `stream` gives way to it.
+    fn raise(&self, stream: &StreamId, agent: &str, limits: Limits) {
+        let is_above = |run: &StreamId| {
+            let rest = stream.as_str().strip_prefix(run.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let runs = self.runs.iter().filter(|(run, _)| is_above(run));
+        let runs = runs.map(|(_, budget)| budget);
+        let others = [Some(&self.session), self.agents.get(agent)];
+        runs.chain(others.into_iter().flatten())
+            .for_each(|budget| budget.raise(limits));
+    }
+
+    /// What a call of `agent` in `stream` draws on.
+    fn drawn_on(&self, stream: &StreamId, agent: &str) -> Budget {
+        let budget = self.budget(stream);
+        match self.agents.get(agent) {
+            Some(agent) => budget.beside(agent),
+            None => budget.clone(),
+        }
     }
 
     /// The nearest budget, from `stream` upward.

@@ -43,6 +43,9 @@ pub fn judge(spec: &RunSpec, response: &Response, reminders: u32) -> Meaning {
         Stop::Length => Wrong::Cut,
         Stop::Filtered => Wrong::Filtered,
         Stop::End | Stop::Tools if !calls.is_empty() => return Meaning::Act(calls),
+        Stop::End | Stop::Tools if spec.terms.ends_by.is_some() => {
+            Wrong::Unended(spec.terms.ends_by.clone().unwrap_or_default())
+        }
         Stop::End | Stop::Tools => match result(spec, &response.message) {
             Ok(ending) => return Meaning::End(ending, Vec::new()),
             Err(wrong) => wrong,
@@ -121,13 +124,31 @@ fn salvaged(spec: &RunSpec, message: &Message, wrong: &Wrong) -> Option<Ending> 
     let (Some(schema), Wrong::Schema(_)) = (&spec.output_schema, wrong) else {
         return None;
     };
+    // Between agents a part of an answer would pass for the whole.
+    if spec.terms.called_by.is_some() {
+        return None;
+    }
     let data = parse(&text_of(message)).ok()?;
+    salvaged_from(schema, data)
+}
+
+fn salvaged_from(schema: &Value, data: Value) -> Option<Ending> {
     let (data, left_out) = salvage::salvage(schema, data)?;
     let note = salvage::note(&left_out);
     Some(Ending {
         status: Status::Done,
         result: Payload::inline(format!("{note}\n{data}")),
         data: Some(data),
+    })
+}
+
+/// How a run ends whose result does not fit after all reminders: with what is left of
+/// it, or as a failure.
+pub fn last_resort(schema: &Value, data: Value, why: &str) -> Ending {
+    salvaged_from(schema, data).unwrap_or_else(|| Ending {
+        status: Status::Failed,
+        result: Payload::inline(Wrong::Schema(why.to_owned()).failure()),
+        data: None,
     })
 }
 
@@ -164,6 +185,8 @@ enum Wrong {
     Filtered,
     Empty,
     Schema(String),
+    /// Only this tool ends the work.
+    Unended(String),
 }
 
 impl Wrong {
@@ -206,6 +229,10 @@ impl Wrong {
                 "Your answer does not fit the required JSON Schema: {why}. Answer with the JSON \
                  value only."
             ),
+            Self::Unended(tool) => format!(
+                "Your answer has no call, and words alone do not end the work. Go on, or end it \
+                 with `{tool}`."
+            ),
         }
     }
 
@@ -217,6 +244,9 @@ impl Wrong {
             Self::Empty => "three answers in a row were empty".into(),
             Self::Schema(why) => {
                 format!("three answers in a row did not fit the schema; the last: {why}")
+            }
+            Self::Unended(tool) => {
+                format!("three answers in a row had no call; only `{tool}` ends the work")
             }
         }
     }

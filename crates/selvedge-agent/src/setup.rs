@@ -1,22 +1,23 @@
 //! From a crew's files and a request to what a run starts with.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use selvedge_ledger::Payload;
 use selvedge_model::{Message, ToolDefinition};
-use selvedge_tool::{Policy, Sandbox, ToolSpec, Toolbox, Workspace, World, visible};
+use selvedge_tool::{
+    Policy, REQUEST_TOOLS, Sandbox, Skill, ToolSpec, Toolbox, USE_SKILL, World, skills_list,
+};
 use serde_json::{Value, json};
 
 use crate::context::{Context, Fit};
 use crate::crew::Crew;
 use crate::definition::AgentDefinition;
+use crate::instructions::Instructions;
+use crate::offers::{Lazy, Offers, definition};
 use crate::spec::{Approve, RunSpec};
+use crate::terms::Terms;
 use crate::tools::DELEGATE;
-
-/// Instructions longer than this are cut, and say so.
-const INSTRUCTIONS_BYTES_MAX: u64 = 32 * 1024;
 
 /// What a person decides about a run.
 pub struct Setup<'a> {
@@ -34,8 +35,16 @@ pub struct Setup<'a> {
     pub is_trusted: bool,
     /// What it may cost in dollars.
     pub budget_usd: Option<f64>,
+    /// How many tokens it may use.
+    pub budget_tokens: Option<u64>,
     /// The schema its result must fit.
     pub output_schema: Option<Value>,
+    /// What the user has to say to every agent, in every project.
+    pub instructions: Option<String>,
+    /// The skills there are.
+    pub skills: Vec<Skill>,
+    /// When tools are put on offer instead of at hand.
+    pub lazy: Lazy,
     /// Turns a tier, an alias or a name into `provider/model`.
     pub resolve: &'a dyn Fn(&str) -> Result<String, String>,
 }
@@ -90,7 +99,7 @@ pub fn assemble(crew: &Crew, toolbox: &Toolbox, setup: &Setup<'_>) -> Result<Run
     if let Some(schema) = &setup.output_schema {
         jsonschema::validator_for(schema).map_err(|e| SetupError::Schema { why: e.to_string() })?;
     }
-    let instructions = instructions(&setup.workspace);
+    let instructions = Instructions::find(&setup.workspace);
     let assembler = Assembler {
         crew,
         toolbox,
@@ -109,11 +118,21 @@ pub fn assemble(crew: &Crew, toolbox: &Toolbox, setup: &Setup<'_>) -> Result<Run
     Ok(spec)
 }
 
+/// The tools of an agent.
+#[derive(Default)]
+struct Tools {
+    at_hand: Vec<ToolSpec>,
+    more: Vec<ToolSpec>,
+    offers: Option<Offers>,
+    /// What the prompt says of those on offer.
+    list: String,
+}
+
 struct Assembler<'a> {
     crew: &'a Crew,
     toolbox: &'a Toolbox,
     setup: &'a Setup<'a>,
-    instructions: Option<(&'static str, String)>,
+    instructions: Option<Instructions>,
     policy: Policy,
 }
 
@@ -135,15 +154,14 @@ impl Assembler<'_> {
                 self.agent(&self.crew.agents[name], None, &chain)?,
             );
         }
-        let specs = self.tools(agent, schema, &team)?;
-        let definitions: Vec<ToolDefinition> = specs
-            .iter()
-            .map(|s| ToolDefinition {
-                name: s.name.clone(),
-                description: s.description.clone(),
-                schema: s.schema.clone(),
-            })
-            .collect();
+        let Tools {
+            at_hand,
+            more,
+            offers,
+            list,
+        } = self.tools(agent, schema, &team)?;
+        let has_skills = at_hand.iter().any(|spec| spec.name == USE_SKILL);
+        let definitions: Vec<ToolDefinition> = at_hand.iter().map(definition).collect();
         let definitions = serde_json::to_string(&definitions).expect("definitions are plain data");
         let model = (self.setup.resolve)(&agent.model).map_err(|why| SetupError::Model {
             agent: agent.name.clone(),
@@ -162,16 +180,27 @@ impl Assembler<'_> {
             awaited: false,
             priority: agent.priority,
             model,
-            system: Payload::new(self.prompt(agent)?),
-            tools: specs.into_iter().map(|s| (s.name, s.world)).collect(),
+            system: Payload::new(self.prompt(agent, has_skills, &list)?),
+            tools: at_hand
+                .into_iter()
+                .chain(more)
+                .map(|spec| (spec.name, spec.world))
+                .collect(),
             definitions: Payload::new(definitions),
+            offers,
+            skills: has_skills.then(|| {
+                let skills = serde_json::to_string(&self.setup.skills);
+                Payload::new(skills.expect("skills are plain data"))
+            }),
             limits: agent.limits,
             output_schema: schema.cloned(),
             approve: self.setup.approve,
             sandbox: self.setup.sandbox.clone(),
             policy: agent.policy(&self.policy, self.setup.is_trusted),
             budget_usd: self.setup.budget_usd,
+            budget_tokens: self.setup.budget_tokens,
             workspace: self.setup.workspace.clone(),
+            terms: self.terms(agent),
             team,
         })
     }
@@ -181,31 +210,148 @@ impl Assembler<'_> {
         agent: &AgentDefinition,
         schema: Option<&Value>,
         team: &BTreeMap<String, RunSpec>,
-    ) -> Result<Vec<ToolSpec>, SetupError> {
-        let mut specs = Vec::new();
-        for tool in &agent.tools {
-            let spec = self
-                .toolbox
-                .spec(tool)
-                .ok_or_else(|| SetupError::UnknownTool {
-                    agent: agent.name.clone(),
-                    tool: tool.clone(),
-                    known: self.toolbox.specs().into_iter().map(|s| s.name).collect(),
-                })?;
-            let mut spec = spec.clone();
+    ) -> Result<Tools, SetupError> {
+        let (mut at_hand, more) = self.split(agent)?;
+        if self.setup.skills.is_empty() {
+            at_hand.retain(|spec| spec.name != USE_SKILL);
+        }
+        for spec in &mut at_hand {
             if let (World::Ends, Some(schema)) = (spec.world, schema) {
                 spec.schema["properties"]["result"] = schema.clone();
                 spec.schema["required"] = json!(["result"]);
             }
-            specs.push(spec);
         }
-        if !team.is_empty() {
-            specs.push(delegate(self.crew, team));
+        let offers = self.toolbox.spec(REQUEST_TOOLS).and_then(|request| {
+            let bundle = |spec: &ToolSpec| self.toolbox.bundle(&spec.name).map(str::to_owned);
+            let more = more.iter().map(|spec| (spec.clone(), bundle(spec)));
+            let more: Vec<_> = more.collect();
+            let (offers, list) = Offers::of(self.setup.lazy, &at_hand, &more, request)?;
+            Some((request, offers, list))
+        });
+        let mut tools = match offers {
+            Some((request, offers, list)) => {
+                at_hand.push(request.clone());
+                Tools {
+                    at_hand,
+                    more,
+                    offers: Some(offers),
+                    list,
+                }
+            }
+            None => Tools {
+                at_hand: at_hand.into_iter().chain(more).collect(),
+                ..Tools::default()
+            },
+        };
+        let own = agent.ends_by.as_ref().and_then(|name| self.ending(name));
+        tools.at_hand.extend(own);
+        tools.at_hand.extend(self.handing_on(team));
+        Ok(tools)
+    }
+
+    /// The tools by which an agent hands work to its team: one for each that has a
+    /// schema for it, and one for all others.
+    fn handing_on(&self, team: &BTreeMap<String, RunSpec>) -> Vec<ToolSpec> {
+        let (typed, others): (Vec<_>, Vec<_>) = team
+            .iter()
+            .partition(|(_, helper)| helper.terms.called_by.is_some());
+        let typed = typed.into_iter().filter_map(|(name, helper)| {
+            Some(ToolSpec {
+                name: helper.terms.called_by.clone()?,
+                description: self.crew.agents[name].description.clone(),
+                schema: helper.terms.input_schema.clone()?,
+                world: World::Delegates,
+            })
+        });
+        let mut tools: Vec<ToolSpec> = typed.collect();
+        if !others.is_empty() {
+            let names: Vec<&String> = others.into_iter().map(|(name, _)| name).collect();
+            tools.push(delegate(self.crew, &names));
+        }
+        tools
+    }
+
+    /// What binds the agent beyond the loop, as its file says.
+    fn terms(&self, agent: &AgentDefinition) -> Terms {
+        let own_tool = || agent.called_by.clone().unwrap_or(agent.name.clone());
+        Terms {
+            called_by: agent.input_schema.as_ref().map(|_| own_tool()),
+            input_schema: agent.input_schema.clone(),
+            ends_by: agent.ends_by.clone(),
+            claims: agent.claims.clone(),
+            answerable: agent.answerable,
+            alone: agent.alone,
+            record: self.crew.ways.record,
+            ..Terms::default()
+        }
+    }
+
+    /// The tool that ends the work, under a name of the agent's own.
+    fn ending(&self, name: &str) -> Option<ToolSpec> {
+        let finish = self.toolbox.spec("finish")?;
+        Some(ToolSpec {
+            name: name.to_owned(),
+            ..finish.clone()
+        })
+    }
+
+    /// The tools that an agent has at hand, and those that can be put on offer: what
+    /// its file does not name outright. How a run ends or asks is always at hand.
+    fn split(&self, agent: &AgentDefinition) -> Result<(Vec<ToolSpec>, Vec<ToolSpec>), SetupError> {
+        let is_pattern = |tool: &&String| tool.contains('*');
+        let (patterns, outright): (Vec<&String>, Vec<&String>) =
+            agent.tools.iter().partition(is_pattern);
+        let mut at_hand: Vec<ToolSpec> = Vec::new();
+        for spec in self.named(agent, &outright)? {
+            if at_hand.iter().all(|known| known.name != spec.name) {
+                at_hand.push(spec.clone());
+            }
+        }
+        let mut more: Vec<ToolSpec> = Vec::new();
+        let others: Vec<&String> = patterns.into_iter().chain(&agent.more_tools).collect();
+        for spec in self.named(agent, &others)? {
+            let mut known = at_hand.iter().chain(&more);
+            if spec.name == REQUEST_TOOLS || known.any(|known| known.name == spec.name) {
+                continue;
+            }
+            match spec.world {
+                _ if spec.name == USE_SKILL => at_hand.push(spec.clone()),
+                World::Asks | World::Ends | World::Delegates => at_hand.push(spec.clone()),
+                World::Reads | World::Writes | World::Runs => more.push(spec.clone()),
+            }
+        }
+        Ok((at_hand, more))
+    }
+
+    /// What an agent's file means by these, in their order. A pattern may mean none.
+    fn named(
+        &self,
+        agent: &AgentDefinition,
+        tools: &[&String],
+    ) -> Result<Vec<&ToolSpec>, SetupError> {
+        let mut specs = Vec::new();
+        for tool in tools {
+            let names = self.toolbox.named(tool);
+            if names.is_empty() && !tool.contains('*') {
+                return Err(SetupError::UnknownTool {
+                    agent: agent.name.clone(),
+                    tool: (*tool).clone(),
+                    known: self.toolbox.specs().into_iter().map(|s| s.name).collect(),
+                });
+            }
+            specs.extend(names.into_iter().filter_map(|name| self.toolbox.spec(name)));
         }
         Ok(specs)
     }
 
-    fn prompt(&self, agent: &AgentDefinition) -> Result<String, SetupError> {
+    /// The whole system prompt: the agent's own, what the user has to say, the skills,
+    /// and the list of tools on offer.
+    fn prompt(
+        &self,
+        agent: &AgentDefinition,
+        has_skills: bool,
+        list: &str,
+    ) -> Result<String, SetupError> {
         let wrong = |e: minijinja::Error| SetupError::Prompt {
             agent: agent.name.clone(),
             why: e.to_string(),
@@ -213,10 +359,10 @@ impl Assembler<'_> {
         let mut environment = minijinja::Environment::new();
         environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
         let (file, text) = match &self.instructions {
-            Some((file, text)) => (*file, text.as_str()),
+            Some(found) => (found.file.as_str(), found.text.as_str()),
             None => ("", ""),
         };
-        let prompt = environment
+        let mut prompt = environment
             .render_str(
                 &agent.prompt,
                 minijinja::context! {
@@ -226,16 +372,28 @@ impl Assembler<'_> {
                 },
             )
             .map_err(wrong)?;
+        let said = self.setup.instructions.as_deref().map(|text| {
+            let text = text.trim();
+            format!(
+                "The user asks this of every agent, in every project:\n\n<instructions>\n{text}\n\
+                 </instructions>"
+            )
+        });
+        let skills = has_skills.then(|| skills_list(&self.setup.skills));
+        let list = Some(list.to_owned()).filter(|list| !list.is_empty());
+        for section in [said, skills, list].into_iter().flatten() {
+            prompt = format!("{}\n\n{section}\n", prompt.trim_end());
+        }
         // A workspace's instructions may hold a key that somebody left there.
         Ok(self.toolbox.secrets().redact(&prompt).into_owned())
     }
 }
 
 /// The tool by which an agent hands work to its team.
-fn delegate(crew: &Crew, team: &BTreeMap<String, RunSpec>) -> ToolSpec {
+fn delegate(crew: &Crew, team: &[&String]) -> ToolSpec {
     let agents: Vec<String> = team
-        .keys()
-        .map(|name| format!("- {name}: {}", crew.agents[name].description))
+        .iter()
+        .map(|name| format!("- {name}: {}", crew.agents[*name].description))
         .collect();
     ToolSpec {
         name: DELEGATE.into(),
@@ -247,68 +405,12 @@ fn delegate(crew: &Crew, team: &BTreeMap<String, RunSpec>) -> ToolSpec {
         schema: json!({
             "type": "object",
             "properties": {
-                "agent": { "type": "string", "enum": team.keys().collect::<Vec<_>>() },
+                "agent": { "type": "string", "enum": team },
                 "task": { "type": "string", "description": "The whole task." },
             },
             "required": ["agent", "task"],
             "additionalProperties": false,
         }),
         world: World::Delegates,
-    }
-}
-
-/// The workspace's instructions for agents, and the file they are in. They are
-/// content of the repository: a link that leads out of it, or something that is
-/// not a file, is not read.
-fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
-    let workspace = Workspace::open(workspace).ok()?;
-    ["AGENTS.md", "CLAUDE.md"].into_iter().find_map(|name| {
-        let (file, _) = workspace.open_file(name).ok()?;
-        let bytes = file.metadata().ok()?.len();
-        let mut text = Vec::new();
-        let kept = file.take(INSTRUCTIONS_BYTES_MAX).read_to_end(&mut text);
-        let left_out = bytes.saturating_sub(kept.ok()? as u64);
-        // What no reader of the file would see, no model is told in secret.
-        let mut text = visible(&String::from_utf8_lossy(&text));
-        if left_out > 0 {
-            text.push_str(&format!(
-                "\n[cut: {left_out} more bytes; read the file for the rest]"
-            ));
-        }
-        Some((name, text))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn instructions_are_read_from_the_workspace_and_from_nowhere_else() {
-        let outside = tempfile::tempdir().unwrap();
-        std::fs::write(outside.path().join("key"), "secret").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        assert_eq!(instructions(folder.path()), None);
-        symlink(outside.path().join("key"), path("AGENTS.md")).unwrap();
-        assert_eq!(instructions(folder.path()), None);
-        std::fs::remove_file(path("AGENTS.md")).unwrap();
-        let mut mkfifo = std::process::Command::new("mkfifo");
-        assert!(mkfifo.arg(path("AGENTS.md")).status().unwrap().success());
-        assert_eq!(instructions(folder.path()), None, "and nobody waits for it");
-        std::fs::write(path("CLAUDE.md"), "be kind").unwrap();
-        let found = instructions(folder.path()).unwrap();
-        assert_eq!(found, ("CLAUDE.md", "be kind".to_owned()));
-    }
-
-    #[test]
-    fn long_instructions_are_cut_and_say_so() {
-        let folder = tempfile::tempdir().unwrap();
-        let long = "ä".repeat(INSTRUCTIONS_BYTES_MAX as usize);
-        std::fs::write(folder.path().join("AGENTS.md"), long).unwrap();
-        let (_, text) = instructions(folder.path()).unwrap();
-        assert!(text.ends_with("[cut: 32768 more bytes; read the file for the rest]"));
     }
 }

@@ -3,6 +3,7 @@
 //! Calls that only look run side by side. One that changes something waits for
 //! those before it, and those after it wait for it: the model wrote them in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
@@ -40,6 +41,9 @@ pub struct Pending {
     /// What hooks made of it, once they were called.
     #[serde(default)]
     hooked: Option<Hooked>,
+    /// Of work that is handed on: which task of that agent it is, from 1.
+    #[serde(default)]
+    task: u32,
 }
 
 /// How far a call is.
@@ -80,9 +84,13 @@ impl Step {
     }
 }
 
+/// Calls of one answer that are carried out. More than a model can have thought about: a
+/// loop that fills answers with calls is held by this and by the number of answers.
+const CALLS_MAX: usize = 128;
+
 impl Pending {
-    /// The `n`-th call of answer `turn`.
-    pub fn new(spec: &RunSpec, turn: u32, n: usize, call: ToolCall) -> Self {
+    /// The `n`-th call of answer `turn`, after `unfit` results that did not fit.
+    pub fn new(spec: &RunSpec, turn: u32, n: usize, call: ToolCall, unfit: u32) -> Self {
         let name = format!("t{turn}.{n}");
         let mut pending = Self {
             name,
@@ -91,12 +99,22 @@ impl Pending {
             ending: None,
             on_record: false,
             hooked: None,
+            task: 0,
         };
-        pending.step = pending.first_step(spec);
+        pending.step = match n < CALLS_MAX {
+            true => pending.first_step(spec, unfit),
+            false => pending.failed("too many calls at once"),
+        };
         pending
     }
 
-    fn first_step(&mut self, spec: &RunSpec) -> Step {
+    /// Whether it wants to end the run with a result that does not fit.
+    pub fn is_unfit(&self, spec: &RunSpec) -> bool {
+        let ends = spec.tools.get(&self.call.name) == Some(&World::Ends);
+        ends && spec.output_schema.is_some() && self.ending.is_none()
+    }
+
+    fn first_step(&mut self, spec: &RunSpec, unfit: u32) -> Step {
         // A tool that does not exist goes the usual way: the toolbox refuses it.
         let world = spec
             .tools
@@ -112,12 +130,15 @@ impl Pending {
                 Some(_) => Step::Ask,
                 None => self.failed("`question` is missing"),
             },
-            World::Ends => self.finish(spec),
+            World::Ends => self.finish(spec, unfit),
             World::Delegates => self.delegation(spec),
         }
     }
 
     fn delegation(&self, spec: &RunSpec) -> Step {
+        if let Some((_, helper)) = spec.helper(&self.call.name) {
+            return self.typed_delegation(helper);
+        }
         match (self.argument("agent"), self.argument("task")) {
             (Some(agent), Some(_)) if spec.team.contains_key(&agent) => Step::Delegate,
             (Some(agent), Some(_)) => {
@@ -131,7 +152,54 @@ impl Pending {
         }
     }
 
-    fn finish(&mut self, spec: &RunSpec) -> Step {
+    /// Work for an agent that has a schema for it.
+    fn typed_delegation(&self, helper: &RunSpec) -> Step {
+        let name = &self.call.name;
+        let arguments: Value = match serde_json::from_str(self.arguments().unwrap_or_default()) {
+            Ok(arguments) => arguments,
+            Err(error) => return self.failed(&format!("the arguments are not JSON: {error}")),
+        };
+        let schema = helper.terms.input_schema.as_ref();
+        match schema.map_or(Ok(()), |schema| reply::fits(schema, &arguments)) {
+            Ok(()) => Step::Delegate,
+            Err(why) => self.failed(&format!(
+                "the arguments of `{name}` do not fit its schema: {why}"
+            )),
+        }
+    }
+
+    /// The agent that the work is for, and the request.
+    fn handed_on(&self, spec: &RunSpec) -> Option<(String, String)> {
+        match spec.helper(&self.call.name) {
+            Some((agent, _)) => Some((agent.to_owned(), self.arguments()?.to_owned())),
+            None => Some((self.argument("agent")?, self.argument("task")?)),
+        }
+    }
+
+    /// Gives work that is handed on its number among those of the same agent.
+    pub fn number(&mut self, spec: &RunSpec, given: &mut BTreeMap<String, u32>) {
+        let is_handed_on = matches!(self.step, Step::Delegate | Step::Judge(World::Delegates));
+        if let (true, Some((agent, _))) = (is_handed_on, self.handed_on(spec)) {
+            let last = given.entry(agent).or_default();
+            *last += 1;
+            self.task = *last;
+        }
+    }
+
+    /// The command that it runs, if it runs one.
+    pub fn command(&self, spec: &RunSpec) -> Option<String> {
+        let world = spec.tools.get(&self.call.name);
+        (world == Some(&World::Runs)).then(|| self.argument("command"))?
+    }
+
+    /// What it is about, in a few words.
+    pub fn shown(&self) -> String {
+        let what = self.argument("command").or_else(|| self.argument("path"));
+        let what = what.map_or(String::new(), |what| format!(" {}", compact(&what)));
+        format!("{}{what}", self.call.name)
+    }
+
+    fn finish(&mut self, spec: &RunSpec, unfit: u32) -> Step {
         let text = self.call.arguments.text().map_or("", |t| &**t);
         let arguments: Value = match serde_json::from_str(text) {
             Ok(arguments) => arguments,
@@ -144,10 +212,14 @@ impl Pending {
         };
         if let Some(schema) = &spec.output_schema {
             let data = arguments["result"].clone();
-            if let Err(why) = reply::fits(schema, &data) {
-                return self.failed(&format!("`result` does not fit the required schema: {why}"));
+            match reply::fits(schema, &data) {
+                Ok(()) => ending.data = Some(data),
+                Err(why) if unfit < reply::REMINDERS_MAX => {
+                    let why = format!("`result` does not fit the required schema: {why}");
+                    return self.failed(&why);
+                }
+                Err(why) => ending = reply::last_resort(schema, data, &why),
             }
-            ending.data = Some(data);
         }
         if arguments["outcome"] == "failed" {
             ending.status = Status::Failed;
@@ -371,9 +443,10 @@ impl Pending {
                 act: Act::Ask(self.question()),
             }),
             Step::Delegate => {
-                let task = self.argument("task")?;
+                let (agent, request) = self.handed_on(spec)?;
                 // Inline: a spec is handed on as data, which leaves blobs behind.
-                let child = spec.child(&self.argument("agent")?, Payload::inline(task))?;
+                let mut child = spec.child(&agent, Payload::inline(request))?;
+                child.terms.task = self.task;
                 let spec = serde_json::to_value(child).expect("a spec is plain data");
                 let child = ChildSpec {
                     kind: AGENT.into(),
@@ -480,7 +553,11 @@ pub fn due(spec: &Arc<RunSpec>, task: u32, pending: &[Pending]) -> Vec<Effect<Ag
         let changes = match &call.step {
             Step::Use { world, .. } | Step::Judge(world) => world.nature() == Nature::Changes,
             Step::Approve { .. } => true,
-            Step::Ask | Step::Delegate | Step::Resolved(_) => false,
+            Step::Delegate => {
+                let helper = spec.helper(&call.call.name);
+                helper.is_some_and(|(_, helper)| helper.terms.alone)
+            }
+            Step::Ask | Step::Resolved(_) => false,
         };
         if changes && !effects.is_empty() {
             break;

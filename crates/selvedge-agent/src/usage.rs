@@ -9,6 +9,7 @@ use selvedge_runtime::{BudgetRaised, EffectId, Finished, Started, Unfinished};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{ModelOutcome, Reserved};
+use crate::offers::SchemaTokens;
 
 /// What was spent, by agent and model.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Spending {
     lost: Vec<Begun>,
     /// The highest limit in dollars that somebody set later.
     pub raised_usd: Option<f64>,
+    /// The highest limit in tokens that somebody set later.
+    pub raised_tokens: Option<u64>,
 }
 
 /// What one agent spent on one model.
@@ -32,12 +35,41 @@ pub struct Row {
     pub broken: u64,
     /// Answers that were kept and given again, at no cost.
     pub cached: u64,
-    /// Tokens; those of what broke off are estimated.
+    /// Tokens, as providers count them, and as `estimated` where they did not get to.
     pub usage: Usage,
     /// Dollars, as far as prices are known.
     pub cost: Usd,
     /// Calls and broken attempts whose price is unknown.
     pub unpriced: u64,
+    /// Tokens of tool schemas, where not all tools were at hand.
+    pub schemas: SchemaTokens,
+    /// What of it is estimated.
+    pub estimated: Estimated,
+    /// How long answers took.
+    pub latency: Latency,
+}
+
+/// What of a sum is estimated: attempts whose provider did not get to say what they
+/// used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Estimated {
+    /// So many attempts.
+    pub attempts: u64,
+    /// So much of the cost.
+    pub cost: Usd,
+    /// They may have cost so much more.
+    pub more: Usd,
+    /// They may have used so many tokens more.
+    pub more_tokens: u64,
+}
+
+/// How long answers took, in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Milliseconds to their first words.
+    pub first_token_ms: u64,
+    /// Milliseconds to their ends, waits included.
+    pub total_ms: u64,
 }
 
 impl Row {
@@ -46,22 +78,34 @@ impl Row {
         self.unpriced > 0 && self.unpriced == self.calls + self.broken
     }
 
-    /// What a budget counts of it.
+    /// What a budget counts of it: where something is estimated, the most it can be.
     pub fn spend(&self) -> Spend {
         Spend {
-            usd: self.cost,
-            tokens: self.usage.total(),
+            usd: self.cost + self.estimated.more,
+            tokens: self.usage.total() + self.estimated.more_tokens,
             calls: self.calls,
             unpriced: self.unpriced,
         }
     }
 
     fn broken(broken: &Broken) -> Self {
+        let cost = broken.cost.unwrap_or_default();
+        let more = broken.spend().saturating_sub(broken.likely());
+        let estimated = Estimated {
+            attempts: 1,
+            cost,
+            more: more.usd,
+            more_tokens: more.tokens,
+        };
         Self {
             broken: 1,
             usage: broken.usage,
-            cost: broken.cost.unwrap_or_default(),
+            cost,
             unpriced: u64::from(broken.cost.is_none()),
+            estimated: match broken.is_counted {
+                true => Estimated::default(),
+                false => estimated,
+            },
             ..Self::default()
         }
     }
@@ -78,6 +122,8 @@ pub struct Begun {
     pub time: Time,
     /// What was reserved for it.
     pub reserved: Spend,
+    /// Tokens of the tool schemas it carried, where not all tools were at hand.
+    pub schemas: SchemaTokens,
 }
 
 /// What one model call, or one attempt that broke off, cost.
@@ -99,6 +145,8 @@ struct What {
     agent: String,
     #[serde(default)]
     model: String,
+    #[serde(default)]
+    schema_tokens: SchemaTokens,
 }
 
 impl Add for Row {
@@ -112,6 +160,33 @@ impl Add for Row {
             usage: self.usage + other.usage,
             cost: self.cost + other.cost,
             unpriced: self.unpriced + other.unpriced,
+            schemas: self.schemas + other.schemas,
+            estimated: self.estimated + other.estimated,
+            latency: self.latency + other.latency,
+        }
+    }
+}
+
+impl Add for Estimated {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            attempts: self.attempts + other.attempts,
+            cost: self.cost + other.cost,
+            more: self.more + other.more,
+            more_tokens: self.more_tokens + other.more_tokens,
+        }
+    }
+}
+
+impl Add for Latency {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            first_token_ms: self.first_token_ms + other.first_token_ms,
+            total_ms: self.total_ms + other.total_ms,
         }
     }
 }
@@ -136,6 +211,7 @@ impl Spending {
                     model: what.model,
                     time: event.time,
                     reserved: reserved.reserved,
+                    schemas: what.schema_tokens,
                 };
                 // An attempt that a crash cut off may have been paid for.
                 let cut_off = self.open.insert(key(&started.effect), begun);
@@ -152,7 +228,8 @@ impl Spending {
                 return Ok(self.book(event, begun, ended.outcome));
             }
             "BudgetRaised" => {
-                let usd = event.decode::<BudgetRaised>()?.usd;
+                let BudgetRaised { usd, tokens, .. } = event.decode()?;
+                self.raised_tokens = self.raised_tokens.max(tokens);
                 self.raised_usd = [usd, self.raised_usd]
                     .into_iter()
                     .flatten()
@@ -170,7 +247,7 @@ impl Spending {
         begun: Option<Begun>,
         outcome: ModelOutcome,
     ) -> Option<Charge> {
-        let (model, row) = match outcome {
+        let (model, mut row) = match outcome {
             ModelOutcome::Answered {
                 response,
                 cached: true,
@@ -182,12 +259,22 @@ impl Spending {
                 };
                 (response.model, row)
             }
-            ModelOutcome::Answered { response, cost, .. } => {
+            ModelOutcome::Answered {
+                response,
+                cost,
+                first_token_ms,
+                total_ms,
+                ..
+            } => {
                 let row = Row {
                     calls: 1,
                     usage: response.usage,
                     cost: cost.unwrap_or_default(),
                     unpriced: u64::from(cost.is_none()),
+                    latency: Latency {
+                        first_token_ms,
+                        total_ms,
+                    },
                     ..Row::default()
                 };
                 (response.model, row)
@@ -198,7 +285,11 @@ impl Spending {
                 (broken.model.clone(), Row::broken(&broken))
             }
         };
-        let agent = begun.map(|begun| begun.agent).unwrap_or_default();
+        let (agent, schemas) = begun.map(|b| (b.agent, b.schemas)).unwrap_or_default();
+        // What was given again was not sent.
+        if row.cached == 0 {
+            row.schemas = schemas;
+        }
         let sum = self.rows.entry((agent.clone(), model.clone())).or_default();
         *sum = *sum + row;
         Some(Charge {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use selvedge_agent::{
-    AgentCall, AgentMachine, Approve, Limits, ModelCall, ModelOutcome, Purpose, RunSpec,
-    ToolOutcome,
+    AgentCall, AgentMachine, Approve, Limits, ModelCall, ModelOutcome, Offers, Purpose, RunSpec,
+    Terms, ToolOutcome,
 };
 use selvedge_ledger::{BlobId, Event, Hash, NewEvent, Payload, Pen, StreamId, Sync, Time};
 use selvedge_model::{Message, Part, Response, Role, Stop, ToolCall, Usage};
@@ -46,6 +46,8 @@ fn asked() -> impl Strategy<Value = Asked> {
         1 => Just("ask_user"),
         1 => Just("delegate"),
         1 => Just("no_such_tool"),
+        1 => Just("request_tools"),
+        1 => Just("far_1"),
     ];
     let result_bytes = prop_oneof![4 => 0..3000usize, 2 => 0..30_000usize, 1 => 0..200_000usize];
     (tool, 0..4000usize, result_bytes, prop::bool::weighted(0.1)).prop_map(
@@ -91,6 +93,10 @@ struct Stage {
     said: Vec<String>,
     letters: u64,
     requests: u32,
+    /// Every event, to be folded again.
+    events: Vec<Event>,
+    /// What the last request had loaded.
+    loaded: Vec<String>,
 }
 
 const REQUEST: &str = "do what I say";
@@ -103,7 +109,17 @@ impl Stage {
             ("ask_user", World::Asks),
             ("delegate", World::Delegates),
             ("finish", World::Ends),
+            ("request_tools", World::Reads),
+            ("far_0", World::Reads),
+            ("far_1", World::Writes),
+            ("far_2", World::Reads),
         ];
+        let offers = Offers {
+            tools: (0..3).map(|n| (far(n), 10)).collect(),
+            definitions: Payload::new("[]"),
+            tokens_at_hand: 100,
+            tokens_of_list: 20,
+        };
         let helper = RunSpec {
             fallbacks: Vec::new(),
             awaited: false,
@@ -115,6 +131,8 @@ impl Stage {
             system: Payload::new("You help."),
             tools: tools.map(|(name, world)| (name.to_owned(), world)).into(),
             definitions: Payload::new("[]"),
+            offers: Some(offers),
+            skills: None,
             limits,
             output_schema: None,
             approve: Approve::Auto,
@@ -124,7 +142,9 @@ impl Stage {
                 ..Policy::default()
             },
             budget_usd: None,
+            budget_tokens: None,
             workspace: ".".into(),
+            terms: Terms::default(),
             team: [].into(),
         };
         let spec = RunSpec {
@@ -142,6 +162,8 @@ impl Stage {
             said: Vec::new(),
             letters: 0,
             requests: 0,
+            events: Vec::new(),
+            loaded: Vec::new(),
         };
         stage.record("RunStarted", &RunStarted { spec });
         stage
@@ -153,6 +175,7 @@ impl Stage {
             .write(NewEvent::new(kind, "test", Time(0), data), Sync::Later);
         self.stored.extend(blobs(&event.decode().unwrap()));
         self.machine.apply(&event).unwrap();
+        self.events.push(event);
     }
 
     fn say(&mut self, mode: SteerMode, bytes: usize) {
@@ -255,7 +278,9 @@ impl Stage {
             self.stored.extend(long.blob().map(|b| b.to_string()));
             match effect.act {
                 Act::Call(AgentCall::Model(_)) => return,
-                Act::Call(AgentCall::Tool(_)) if asked.goes_wrong && asked.tool == "write" => {
+                Act::Call(AgentCall::Tool(used))
+                    if asked.goes_wrong && used.world == World::Writes =>
+                {
                     let doubtful = Unfinished {
                         effect: effect.id,
                         attempt: 1,
@@ -268,7 +293,7 @@ impl Stage {
                         tool: used.call.name,
                         text: long,
                         whole: None,
-                        facts: Value::Null,
+                        facts: facts(&asked),
                         is_error: asked.goes_wrong,
                         interrupted: false,
                         denied: None,
@@ -316,6 +341,7 @@ impl Stage {
                 }
                 Act::Call(AgentCall::Judge(_)) => unreachable!("no tool here runs commands"),
                 Act::Call(AgentCall::Restore(_)) => unreachable!("no failure here counts"),
+                Act::Call(AgentCall::Upkeep(_)) => unreachable!("there is no copy to work on"),
                 Act::Wait(_) => unreachable!("agents set no timers"),
             }
         }
@@ -331,6 +357,7 @@ impl Stage {
         };
         assert_eq!(text(&messages[0]), REQUEST, "the request comes first");
         check_pairs(messages);
+        self.check_loaded(&call.loaded);
         if call.purpose == Purpose::Work {
             let users = messages.iter().filter(|m| m.role == Role::User);
             let heard: Vec<String> = users
@@ -382,6 +409,24 @@ impl Stage {
         );
     }
 
+    /// Tools are added at the end and stay where they are.
+    fn check_loaded(&mut self, loaded: &[String]) {
+        assert_eq!(loaded[..self.loaded.len()], self.loaded);
+        assert!(loaded.iter().all(|name| name.starts_with("far_")));
+        let different: BTreeSet<&String> = loaded.iter().collect();
+        assert_eq!(different.len(), loaded.len(), "each once");
+        self.loaded = loaded.to_vec();
+    }
+
+    /// Folding the whole record again leads to the same state.
+    fn check_replay(&self) {
+        let mut again = AgentMachine::default();
+        for event in &self.events {
+            again.apply(event).unwrap();
+        }
+        assert_eq!(again.snapshot(), self.machine.snapshot());
+    }
+
     /// What is kept of the state is enough to go on from.
     fn check_snapshot(&self) {
         let kept = self.machine.snapshot().unwrap();
@@ -401,6 +446,21 @@ impl Stage {
             format!("{:?}", self.machine.due())
         );
     }
+}
+
+/// A tool on offer.
+fn far(n: usize) -> String {
+    format!("far_{n}")
+}
+
+/// What a call says of itself: which tools it loads, one of them by mistake.
+fn facts(asked: &Asked) -> Value {
+    if asked.tool != "request_tools" {
+        return Value::Null;
+    }
+    let bits = asked.result_bytes;
+    let names = (0..4).filter(|n| bits & (1 << n) != 0).map(far);
+    json!({ "loaded": names.collect::<Vec<_>>() })
 }
 
 fn finished<O>(effect: EffectId, outcome: O) -> Finished<O> {
@@ -520,6 +580,7 @@ fn play(limits: Limits, turns: &[Turn]) -> Stage {
         fresh.retain(|name, _| !known.contains_key(name) && call.purpose == Purpose::Work);
     }
     stage.check_snapshot();
+    stage.check_replay();
     stage
 }
 

@@ -1,5 +1,6 @@
 //! Many sessions at once, each waiting for a slow model.
 
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use selvedge_agent::AGENT;
@@ -31,8 +32,16 @@ fn crowd(figures: &mut Figures, sessions: u32) -> anyhow::Result<()> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let (wall, cpu, memory) = runtime.block_on(async {
-        let driver = rig::driver(rig::ledger(folder.path(), true)?, LATENCY_MS, reply);
+    // When a model was asked last, by turn.
+    let last: Arc<Mutex<[Option<Instant>; TURNS as usize]>> = Arc::default();
+    let noted = last.clone();
+    let answer = move |request: &Request| {
+        noted.lock().expect("no panic under this lock")[request.turn as usize] =
+            Some(Instant::now());
+        reply(request)
+    };
+    let (begun, wall, cpu, memory) = runtime.block_on(async {
+        let driver = rig::driver(rig::ledger(folder.path(), true)?, LATENCY_MS, answer);
         let spec = rig::spec(&workspace)?;
         let before = resident_kb();
         let cpu = cpu_ms();
@@ -64,7 +73,8 @@ fn crowd(figures: &mut Figures, sessions: u32) -> anyhow::Result<()> {
                 peak = peak.max(resident_kb());
             }
         }
-        Ok((
+        anyhow::Ok((
+            begun,
             begun.elapsed().as_secs_f64(),
             cpu_ms() - cpu,
             (peak - before) / f64::from(sessions),
@@ -73,6 +83,19 @@ fn crowd(figures: &mut Figures, sessions: u32) -> anyhow::Result<()> {
     let ideal = f64::from(TURNS) * LATENCY_MS as f64 / 1e3;
     let name = format!("{sessions} sessions × {TURNS} turns at {LATENCY_MS} ms");
     figures.add(format!("{name}: time"), wall, "s", None);
+    let last = last.lock().expect("no panic under this lock");
+    if let (Some(first), Some(end)) = (last[0], last[TURNS as usize - 1]) {
+        let started = (first - begun).as_secs_f64() * 1e3;
+        figures.add(format!("{name}: until all have asked"), started, "ms", None);
+        let turn = (end - first).as_secs_f64() * 1e3 / f64::from(TURNS - 1);
+        let over = turn - LATENCY_MS as f64;
+        figures.add(
+            format!("{name}: a turn beyond its latency"),
+            over,
+            "ms",
+            None,
+        );
+    }
     figures.add(
         format!("{name}: against ideal"),
         wall / ideal,

@@ -1,14 +1,17 @@
-//! Benchmarks: what a durable turn, a crowd of sessions, the gate, a resume, a start, a
-//! sandbox and looking for secrets cost.
+//! Benchmarks: what a durable turn, a crowd of sessions, a hundred missions, the gate, a
+//! resume, a start, a sandbox and looking for secrets cost.
 //!
 //! Each figure is one JSON line on stdout; a readable table follows on stderr.
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
-//! groups: `turns`, `crowd`, `gate`, `resume`, `policy`, `start`, `sandbox`, `secrets`.
+//! groups: `turns`, `crowd`, `missions`, `gate`, `resume`, `policy`, `start`, `sandbox`,
+//! `secrets`, `knowledge`.
 
 mod crowd;
 mod figures;
 mod gate;
+mod knowledge;
+mod missions;
 mod policy;
 mod resume;
 mod rig;
@@ -18,6 +21,10 @@ mod start;
 mod turns;
 
 use figures::Figures;
+
+// As in the binary itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<()> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +36,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("crowd") {
         crowd::measure(&mut figures)?;
+    }
+    if wants("missions") {
+        missions::measure(&mut figures)?;
     }
     if wants("gate") {
         gate::measure(&mut figures)?;
@@ -44,6 +54,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("secrets") {
         secrets::measure(&mut figures)?;
+    }
+    if wants("knowledge") {
+        knowledge::measure(&mut figures)?;
     }
     if wants("sandbox") {
         sandbox::measure(&mut figures)?;

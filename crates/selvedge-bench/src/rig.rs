@@ -78,7 +78,11 @@ pub fn spec(workspace: &Path) -> anyhow::Result<RunSpec> {
         policy: Policy::default(),
         is_trusted: true,
         budget_usd: None,
+        budget_tokens: None,
         output_schema: None,
+        instructions: None,
+        skills: Vec::new(),
+        lazy: selvedge_agent::Lazy::Auto,
         resolve: &|_| Ok("scripted/bench".into()),
     };
     let mut spec = assemble(&crew, &Toolbox::core(), &setup)?;

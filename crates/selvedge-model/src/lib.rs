@@ -62,6 +62,7 @@ pub use probe::{Probe, probe};
 pub use provider::{DeltaSink, Provider};
 pub use providers::{
     Anthropic, Door, Endpoint, Gemini, HttpOptions, OpenAiChat, OpenAiResponses, Providers,
+    provider_of,
 };
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{

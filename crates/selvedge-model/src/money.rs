@@ -48,6 +48,13 @@ impl Usd {
         self.0 as f64 / NANOS_PER_USD as f64
     }
 
+    /// The amount with all its decimals, at least two: such amounts add up.
+    pub fn exact(self) -> String {
+        let fraction = format!("{:09}", self.0 % NANOS_PER_USD);
+        let kept = fraction.trim_end_matches('0').len().max(2);
+        format!("${}.{}", self.0 / NANOS_PER_USD, &fraction[..kept])
+    }
+
     /// The sum, or the largest amount.
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -240,6 +247,15 @@ mod tests {
                 .to_string()
                 .starts_with("$18446744073.7")
         );
+    }
+
+    #[test]
+    fn an_exact_amount_shows_all_its_decimals() {
+        let exact = |nanos| Usd::from_nanos(nanos).exact();
+        assert_eq!(exact(0), "$0.00");
+        assert_eq!(exact(3_028_000), "$0.003028");
+        assert_eq!(exact(12_000_000_001), "$12.000000001");
+        assert_eq!(exact(u64::MAX), "$18446744073.709551615");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
 use crate::provider::Provider;
+use crate::providers::provider_of;
 use crate::types::{Message, Part, Request, Role, Usage};
 
 // The least that every provider accepts; the answer need not be complete.
@@ -59,7 +60,7 @@ pub async fn probe(
         .await
         .unwrap_or_else(|_| {
             Err(ModelError::Transient {
-                provider: model.split('/').next().unwrap_or(model).to_owned(),
+                provider: provider_of(model).to_owned(),
                 what: format!("no answer within {} s", patience.as_secs()),
             })
         })?;

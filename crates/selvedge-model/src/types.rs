@@ -227,7 +227,8 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    pub(crate) fn bytes(&self) -> u64 {
+    /// How long it is, as JSON.
+    pub fn bytes(&self) -> u64 {
         (self.name.len() + self.description.len()) as u64 + json_bytes(&self.schema)
     }
 }
@@ -239,6 +240,13 @@ pub enum Delta {
     Text(String),
     /// Reasoning.
     Reasoning(String),
+    /// What the provider has counted by now.
+    Used {
+        /// So much.
+        usage: Usage,
+        /// Whether that is all: the model has stopped.
+        is_all: bool,
+    },
     /// Anything else that shows the stream is alive.
     Alive,
 }

@@ -183,6 +183,9 @@ pub struct BudgetRaised {
     /// The new limit in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// The new limit in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// The letter that asked for it.
     pub letter: Seq,
 }

@@ -95,10 +95,11 @@ impl<C: Call> Run<'_, C> {
                 };
                 self.record("RunCancelled", &cancelled, Sync::Now)
             }
-            Ok(Signal::RaiseBudget { usd }) => self.record(
+            Ok(Signal::RaiseBudget { usd, tokens }) => self.record(
                 "BudgetRaised",
                 &BudgetRaised {
-                    usd: Some(usd),
+                    usd,
+                    tokens,
                     letter,
                 },
                 Sync::Now,

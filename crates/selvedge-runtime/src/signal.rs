@@ -50,7 +50,11 @@ pub enum Signal {
     /// Sets a higher limit.
     RaiseBudget {
         /// In dollars.
-        usd: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usd: Option<f64>,
+        /// In tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<u64>,
     },
 }
 

@@ -5,6 +5,7 @@
 //! - `disk`: a disk that SQLite writes to, that can fail, crash and forget
 //! - `server`: an HTTP server that speaks the providers' protocols, with faults
 //! - `leaks`: secrets in files and databases, whatever their form
+//! - `schema`: values that fit a JSON Schema, by chance
 //! - `sim`: a whole world on that disk, from one seed
 //!
 //! # Invariants
@@ -15,6 +16,7 @@
 
 mod disk;
 mod leaks;
+mod schema;
 mod server;
 mod sim;
 
@@ -23,5 +25,6 @@ pub use disk::{
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
 pub use leaks::{Leak, leaks, leaks_in};
+pub use schema::fitting;
 pub use server::{Case, ModelServer, Recorded, Reply, ReplyFault, STORM_KEY, Storm, Wire};
 pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

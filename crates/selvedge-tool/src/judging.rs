@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::policy::{Act, Bound, Decision, Deed, Policy, Site, Verdict, judge_with_scripts};
 use crate::process;
+use crate::secrets::Wanted;
 use crate::tool::{ToolSpec, World};
 use crate::workspace::Workspace;
 
@@ -24,6 +25,8 @@ pub(crate) struct Case {
     pub(crate) spec: ToolSpec,
     pub(crate) deed: Deed,
     pub(crate) input: Value,
+    /// Credentials that would be used for the first time.
+    pub(crate) wanted: Vec<Wanted>,
 }
 
 impl Case {
@@ -33,7 +36,7 @@ impl Case {
         match self.deed {
             Deed::Command { .. } => true,
             Deed::Files { .. } => self.spec.world != World::Reads || !self.policy.layers.is_empty(),
-            Deed::Git { .. } | Deed::Other => false,
+            Deed::Git { .. } | Deed::Remote { .. } | Deed::Other => false,
         }
     }
 
@@ -46,10 +49,15 @@ impl Case {
             spec,
             deed,
             input,
+            wanted,
         } = self;
         let deed = match looks_at_files {
             true => resolved(&workspace, spec.world, deed),
             false => deed,
+        };
+        let definition = match &deed {
+            Deed::Remote { definition, .. } => Some(definition.clone()),
+            _ => None,
         };
         let act = Act {
             tool: &spec.name,
@@ -58,6 +66,10 @@ impl Case {
         };
         let site = Site::of(workspace.root());
         let (mut verdict, scripts) = judge_with_scripts(&policy, &site, &act);
+        let is_about_credentials_only = verdict.decision() == Decision::Allow;
+        if let Some(first) = wanted.first() {
+            verdict = verdict.with_consent(first);
+        }
         if verdict.decision() == Decision::Ask {
             let bound = Bound {
                 tool: &spec.name,
@@ -68,6 +80,7 @@ impl Case {
                     .iter()
                     .map(|path| (path.display().to_string(), hash(&workspace, path)))
                     .collect(),
+                definition: definition.as_deref(),
             };
             let names = process::environment().into_iter();
             let mut names: Vec<String> = names
@@ -75,10 +88,20 @@ impl Case {
                 .collect();
             names.sort();
             verdict.digest = bound.digest(&names);
-            verdict.lasting = bound.lasting();
+            verdict.lasting = match wanted.first().filter(|_| is_about_credentials_only) {
+                // Agreed to is the use of a credential, not one call.
+                Some(wanted) => consent_to(wanted),
+                None => bound.lasting(),
+            };
         }
         verdict
     }
+}
+
+/// What an agreement to use a credential is remembered by.
+fn consent_to(wanted: &Wanted) -> String {
+    let text = format!("consent\0{}\0{}", wanted.agent, wanted.provider);
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 /// The same deed with the places that its paths lead to: a link to a guarded file

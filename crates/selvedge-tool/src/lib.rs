@@ -14,9 +14,14 @@
 //! - `secrets`: what must not be shown, and credentials that are lent to tools
 //! - `deadline`: a tool runs within its time
 //! - `again`: a command is not run again while nothing it reads has changed
+//! - `offer`: tools that a run may ask for, and how they are found
+//! - `skills`: folders with a `SKILL.md`, for particular kinds of work
+//! - `front`: the front matter of a Markdown file
 //! - `discovery`: which linter, formatter or test runner a project uses
 //! - `touch`: what a call may change, known before it begins
 //! - `checkpoint`: what files were, kept so that they can be put back
+//! - `survey`: which files there are, and what has changed since
+//! - `workcopy`: a copy of the user's files to work in, merged back all at once
 //! - `errand`: a program of the user's own, run for its answer
 //! - `cut`: long answers made short: head, tail and important lines
 //! - `schema`: a tool's schema from the type of its arguments
@@ -38,38 +43,55 @@ mod cut;
 mod deadline;
 mod discovery;
 mod errand;
+mod front;
 mod judging;
+mod offer;
 mod policy;
 mod process;
 mod report;
 mod sandbox;
 mod schema;
 mod secrets;
+mod skills;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod tool;
 mod toolbox;
 mod touch;
+mod workcopy;
 mod workspace;
 
 pub use builtin::DiscoverTools;
 pub use checkpoint::{Checkpoint, Coverage, Restored};
 pub use errand::{Errand, ErrandError, Returned};
+pub use front::front_matter;
+pub use offer::Offer;
 pub use policy::{
     Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
-    Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Role, Rule, Rules, Site, Source,
-    Verdict, compact, glob, guard, judge, visible,
+    Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Risk, Role, Rule, Rules, Site,
+    Source, Verdict, compact, glob, guard, judge, risks, visible,
 };
+pub use process::{Companion, CompanionError, Counted, Keeper, Started, counted, names_a_secret};
 pub use sandbox::{
     Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
     try_sandbox,
 };
 pub use secrets::{
-    Consent, ConsentBook, Credential, CustomPattern, Granted, Lender, Lent, MARK, NoConsent,
-    Redactor, RuleError, Scopes, Secrets, SensitiveFiles, Severity, Sighting, Vault, Wanted,
-    variable,
+    Consent, ConsentBook, Credential, CustomPattern, Granted, KnownValues, Lender, Lent, MARK,
+    NoConsent, Redactor, RuleError, Scopes, Secrets, SensitiveFiles, Severity, Sighting, Vault,
+    Wanted, variable,
 };
-pub use tool::{Caller, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
+pub use skills::{
+    ContentRoot, FoundSkills, LeftOut, Owner, Skill, SkillFault, SkillFile, check_skill,
+    find_skills, skills_list,
+};
+pub use survey::{Survey, Surveyed};
+pub use tool::{
+    Caller, REQUEST_TOOLS, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec,
+    USE_SKILL, World,
+};
 pub use toolbox::{Checked, Toolbox};
 pub use touch::Touch;
+pub use workcopy::{CopyError, Merged, WorkCopy};
 pub use workspace::{PathError, Workspace};

@@ -10,10 +10,18 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cut::TEXT_CHARS_MAX;
+use crate::offer::Offer;
 use crate::policy::{Deed, Policy};
 use crate::sandbox::Sandbox;
 use crate::secrets::{Lent, Secrets};
+use crate::skills::Skill;
 use crate::workspace::{PathError, Workspace};
+
+/// The name of the tool by which an agent loads others.
+pub const REQUEST_TOOLS: &str = "request_tools";
+
+/// The name of the tool by which an agent reads a skill.
+pub const USE_SKILL: &str = "use_skill";
 
 /// What a tool declares of itself. Permission, retry and resume follow from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +81,7 @@ pub struct ToolContext {
     pub awaited: bool,
     /// What commands may reach.
     pub sandbox: Arc<Sandbox>,
-    /// Finds the whole text of an earlier, shortened result by its name.
+    /// What is on record of the run, such as the whole text of an earlier result.
     pub results: Arc<dyn ResultStore>,
     /// Who calls.
     pub caller: Caller,
@@ -92,11 +100,21 @@ pub struct Caller {
     pub session: String,
 }
 
-/// Where earlier results can be read again in full.
+/// What is on record of a run, for tools to look up.
 #[async_trait]
 pub trait ResultStore: Send + Sync {
     /// The text behind the path `@result/NAME`, if there is one.
     async fn result(&self, name: &str) -> Option<Arc<str>>;
+
+    /// The tools that the run may ask for.
+    async fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+
+    /// The skills that the run knows of.
+    async fn skills(&self) -> Vec<Skill> {
+        Vec::new()
+    }
 }
 
 /// What a tool answers.
@@ -207,6 +225,12 @@ pub trait Tool: Send + Sync {
     /// like a secret, for a test may need it.
     fn contents(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// The group of tools it came with, such as the name of the server that offers it.
+    /// Tools of a group are made known to a model together, and only on request.
+    fn bundle(&self) -> Option<&str> {
+        None
     }
 
     /// How much of an answer a model is told, in characters. Default: 30,000.

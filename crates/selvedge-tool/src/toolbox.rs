@@ -17,8 +17,8 @@ use crate::builtin;
 use crate::cut::cut;
 use crate::deadline;
 use crate::judging::Case;
-use crate::policy::{Policy, Verdict};
-use crate::secrets::{self, Lender, Lent, Secrets, Wanted};
+use crate::policy::{Policy, Verdict, glob};
+use crate::secrets::{self, Granted, Lender, Lent, Secrets, Wanted};
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use crate::touch::Touch;
 use crate::workspace::Workspace;
@@ -109,6 +109,17 @@ impl Toolbox {
         self.tools.get(name).map(|entry| &entry.spec)
     }
 
+    /// The names of the tools that `pattern` means: one, or with `*` in it any number.
+    pub fn named(&self, pattern: &str) -> Vec<&str> {
+        let names = self.tools.keys().map(String::as_str);
+        names.filter(|name| glob(pattern, name)).collect()
+    }
+
+    /// The group that a tool came with.
+    pub fn bundle(&self, name: &str) -> Option<&str> {
+        self.tools.get(name)?.tool.bundle()
+    }
+
     /// The arguments of a call as they may be stored: without known values, and
     /// without keys in the place of words. What is the text of a file is kept, for it
     /// must be written as it is. `None` if they are fine.
@@ -163,7 +174,46 @@ impl Toolbox {
         policy: &Arc<Policy>,
         call: &Checked,
     ) -> Verdict {
+        self.judge_with(workspace, policy, call, Vec::new()).await
+    }
+
+    /// The same, where a person can be asked also for the credentials that the call
+    /// would use for the first time.
+    pub async fn judge_with_consent(&self, ctx: &ToolContext, call: &Checked) -> Verdict {
+        let wanted = self.consent_needed(ctx, call);
+        self.judge_with(&ctx.workspace, &ctx.policy, call, wanted)
+            .await
+    }
+
+    /// Takes down that a person agreed to the credentials that the call uses.
+    pub fn consent(&self, ctx: &ToolContext, call: &Checked, granted: Granted) {
+        for wanted in self.consent_needed(ctx, call) {
+            if let Some(lender) = &self.lender {
+                lender.take_down(&wanted, granted);
+            }
+        }
+    }
+
+    fn consent_needed(&self, ctx: &ToolContext, call: &Checked) -> Vec<Wanted> {
+        let Some(lender) = &self.lender else {
+            return Vec::new();
+        };
+        let providers = call.entry.tool.credentials().into_iter();
+        let wanted = providers.map(|provider| wanted(ctx, call, provider));
+        wanted
+            .filter(|wanted| lender.needs_consent(wanted))
+            .collect()
+    }
+
+    async fn judge_with(
+        &self,
+        workspace: &Arc<Workspace>,
+        policy: &Arc<Policy>,
+        call: &Checked,
+        wanted: Vec<Wanted>,
+    ) -> Verdict {
         let case = Case {
+            wanted,
             workspace: Arc::clone(workspace),
             policy: Arc::clone(policy),
             spec: call.entry.spec.clone(),
@@ -266,13 +316,7 @@ impl Toolbox {
                     call.name()
                 ))
             })?;
-            let wanted = Wanted {
-                agent: ctx.caller.agent.clone(),
-                session: ctx.caller.session.clone(),
-                tool: call.name().to_owned(),
-                provider,
-            };
-            lent.push(lender.lend(&wanted).await?);
+            lent.push(lender.lend(&wanted(ctx, call, provider)).await?);
         }
         Ok(Lent::new(lent))
     }
@@ -371,6 +415,15 @@ fn parse(name: &str, arguments: &str) -> Result<Value, ToolOutput> {
              send one complete JSON object"
         ))
     })
+}
+
+fn wanted(ctx: &ToolContext, call: &Checked, provider: String) -> Wanted {
+    Wanted {
+        agent: ctx.caller.agent.clone(),
+        session: ctx.caller.session.clone(),
+        tool: call.name().to_owned(),
+        provider,
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use selvedge_ledger::{Ledger, LedgerError};
 use selvedge_runtime::Question;
 use selvedge_tool::compact;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::out;
@@ -17,18 +17,31 @@ use crate::text::{escape, indented};
 pub struct Desk {
     progress: Arc<Progress>,
     cancel: CancellationToken,
-    // One reader for all questions: a line that was being typed when a question
-    // went away belongs to the next one.
-    lines: Option<mpsc::Receiver<String>>,
+    lines: Arc<Lines>,
+}
+
+/// What is typed, line by line. One reader for all questions: a line that was being
+/// typed when a question went away belongs to the next one.
+#[derive(Default)]
+pub struct Lines {
+    typed: Mutex<Option<mpsc::Receiver<String>>>,
+}
+
+impl Lines {
+    /// The next line; `None` if there will be none.
+    pub async fn next(&self) -> Option<String> {
+        let mut typed = self.typed.lock().await;
+        typed.get_or_insert_with(read_lines).recv().await
+    }
 }
 
 impl Desk {
     /// A desk that clears `progress` to ask, and leaves when `cancel` is set.
-    pub fn new(progress: Arc<Progress>, cancel: CancellationToken) -> Self {
+    pub fn new(progress: Arc<Progress>, cancel: CancellationToken, lines: Arc<Lines>) -> Self {
         Self {
             progress,
             cancel,
-            lines: None,
+            lines,
         }
     }
 
@@ -40,13 +53,12 @@ impl Desk {
     ) -> Result<Option<String>, LedgerError> {
         self.progress.pause();
         out::say(&show(ledger, question).await?);
-        let lines = self.lines.get_or_insert_with(read_lines);
         loop {
             self.progress.prompt();
             let line = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => None,
-                line = lines.recv() => line,
+                line = self.lines.next() => line,
             };
             self.progress.end_prompt(line.is_some());
             let Some(line) = line else { return Ok(None) };

@@ -6,7 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use clap::ValueEnum;
-use selvedge_agent::{Answer, Hooked, Judged, ModelOutcome, RestoreOutcome, RunSpec, ToolOutcome};
+use selvedge_agent::{
+    Answer, Hooked, Judged, ModelOutcome, RestoreOutcome, RunSpec, ToolOutcome, UpkeepOutcome,
+};
 use selvedge_ledger::{Event, Hash, Ledger, LedgerError, Seq, StreamId, Time};
 use selvedge_model::Part;
 use selvedge_runtime::{
@@ -174,6 +176,19 @@ impl Agent {
             "RestoreFinished" => {
                 let outcome = event.decode::<Finished<RestoreOutcome>>()?.outcome;
                 self.restored(&outcome)
+            }
+            "CopyFinished" | "MergeFinished" => {
+                match event.decode::<Finished<UpkeepOutcome>>()?.outcome {
+                    UpkeepOutcome::Copied { base } => Act {
+                        category: Category::File,
+                        ..done("copied", base, "the directory, to be worked on".into())
+                    },
+                    UpkeepOutcome::Merged { files } => Act {
+                        category: Category::File,
+                        ..done("merged", files.join(" "), "into the directory".into())
+                    },
+                    _ => return Ok(None),
+                }
             }
             "QuestionAsked" => {
                 let asked: QuestionAsked = event.decode()?;

@@ -3,19 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::{AGENT, RunSpec, salvage_note};
-use selvedge_ledger::{LedgerError, StreamId, Tail, Topic};
+use selvedge_crews::Record;
+use selvedge_ledger::{Event, Ledger, LedgerError, Position, StreamId, Tail, Topic};
+use selvedge_mcp::Fleet;
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::Desk;
+use crate::ask::{Desk, Lines};
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::Interrupt;
+use crate::mcp::Counter;
 use crate::progress::{self, Progress};
 use crate::sessions::{self, OpenQuestion};
 use crate::story::Story;
@@ -46,16 +50,23 @@ pub enum Start {
 pub async fn session(
     store: &Store,
     models: Models,
+    servers: &Fleet,
     session: &StreamId,
     start: Start,
     options: Options,
 ) -> Result<Exit> {
     let is_live = out::is_live() && !options.json;
     let progress = Arc::new(Progress::new(is_live, options.can_ask));
-    let toolbox = Arc::new(wiring::toolbox(store));
-    let driver = wiring::driver(store, models, toolbox, progress.clone());
     let teller = progress.clone();
     let interrupt = Interrupt::listen(options.timeout, move |text| teller.say(text))?;
+    let lines = Arc::new(Lines::default());
+    let counter = Counter::new(progress.clone(), interrupt.cancel.clone(), lines.clone());
+    let servers = match options.can_ask {
+        true => servers.with_clerk(Arc::new(counter)),
+        false => servers.clone(),
+    };
+    let toolbox = Arc::new(wiring::toolbox(store, &servers));
+    let driver = wiring::driver(store, models, toolbox, progress.clone());
     let seat = Seat::take(
         store.ledger.clone(),
         store.clock.clone(),
@@ -86,7 +97,7 @@ pub async fn session(
                 }
             }
         }
-        let desk = Desk::new(progress.clone(), interrupt.cancel.clone());
+        let desk = Desk::new(progress.clone(), interrupt.cancel.clone(), lines);
         let mut desk = options.can_ask.then_some(desk);
         loop {
             let cancel = interrupt.cancel.clone();
@@ -174,8 +185,13 @@ impl Follower {
         let ledger = store.ledger.clone();
         let mut tail = Tail::new(ledger.clone(), session.clone());
         let mut story = Story::default();
-        for event in tail.ready().await? {
+        let mut keeper = RecordKeeper::new(store.paths.session(session));
+        let mut past = tail.ready().await?;
+        // In a fork, children were written first.
+        past.sort_by_key(|event| event.stream != *session);
+        for event in past {
             story.tell(&*ledger, &event).await?;
+            keeper.tell(&*ledger, &event).await;
         }
         let over = CancellationToken::new();
         let stop = over.clone();
@@ -203,6 +219,7 @@ impl Follower {
                     for beat in story.tell(&*ledger, &event).await? {
                         progress.show(&beat, &story);
                     }
+                    keeper.tell(&*ledger, &event).await;
                 }
                 if let Some(waiter) = waiter {
                     // Who asked may have been told to stop meanwhile.
@@ -237,6 +254,59 @@ impl Follower {
     }
 }
 
+/// Keeps the folder of what agents are sent and say, for sessions that have one.
+struct RecordKeeper {
+    folder: PathBuf,
+    record: Option<Record>,
+}
+
+impl RecordKeeper {
+    fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            record: None,
+        }
+    }
+
+    async fn tell(&mut self, ledger: &dyn Ledger, event: &Event) {
+        let is_first = event.stream == event.stream.session() && &*event.kind == "RunStarted";
+        if is_first
+            && let Ok(started) = event.decode::<selvedge_runtime::RunStarted<RunSpec>>()
+            && Record::is_kept(&started.spec)
+        {
+            self.record = Some(Record::at(&self.folder));
+        }
+        let Some(record) = &mut self.record else {
+            return;
+        };
+        // A view that cannot be written harms no work, and can be made anew.
+        if let Err(error) = record.tell(ledger, event).await {
+            out::warn(&format!(
+                "the folder of the session is not complete: {error}"
+            ));
+            self.record = None;
+        }
+    }
+}
+
+/// Writes the folder of a session anew, if it has one; where.
+pub async fn record_anew(store: &Store, session: &StreamId) -> Result<Option<PathBuf>> {
+    let spec = spec_of(store, session).await?;
+    if !Record::is_kept(&spec) {
+        return Ok(None);
+    }
+    let folder = store.paths.session(session);
+    let mut record = Record::at(&folder);
+    let all = store
+        .ledger
+        .session_after(session, Position::default())
+        .await?;
+    for event in all.0 {
+        record.tell(&*store.ledger, &event).await?;
+    }
+    Ok(Some(folder))
+}
+
 /// What is said when a session is not being driven any more.
 struct Report<'a> {
     session: &'a StreamId,
@@ -262,7 +332,7 @@ impl Report<'_> {
             Rest::Paused(reasons) => {
                 let exit = self.paused(&reasons);
                 let how = match exit {
-                    Exit::Budget => format!("{resume} --budget USD"),
+                    Exit::Budget => raising(&reasons, &resume),
                     _ => resume,
                 };
                 next(&[("go on", &how)]);
@@ -317,6 +387,12 @@ impl Report<'_> {
             }
         };
         next(&[("look", &look)]);
+        if let Some(copy) = spec_of(store, self.session).await?.terms.copy
+            && copy.work().exists()
+        {
+            let work = escape(&copy.work().display().to_string());
+            out::say(&format!("  the work is kept, and not merged: {work}"));
+        }
         Ok(exit)
     }
 
@@ -345,6 +421,20 @@ impl Report<'_> {
         parts.push(duration(self.millis));
         parts.push(format!("session {}", self.session));
         out::say(&parts.join(" · "));
+    }
+}
+
+/// What lets a run go on whose budget is used up.
+fn raising(reasons: &BTreeMap<String, Pause>, resume: &str) -> String {
+    let detail = reasons.get("budget").map_or("", |pause| &pause.detail);
+    match () {
+        () if detail.contains("all sessions:") => {
+            format!("raise `[budget]` in your configuration, then {resume}")
+        }
+        () if detail.contains("this call may take") && detail.ends_with("tokens") => {
+            format!("{resume} --budget-tokens TOKENS")
+        }
+        () => format!("{resume} --budget USD"),
     }
 }
 

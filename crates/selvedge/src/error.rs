@@ -3,12 +3,13 @@
 
 use std::fmt;
 
-use selvedge_agent::{CrewError, DefinitionError, SetupError};
+use selvedge_agent::{CrewError, DefinitionError, SetupError, SlashError};
+use selvedge_crews::RecordError;
 use selvedge_ledger::{LeaseError, LedgerError};
 use selvedge_model::{CatalogueError, CredentialError, ResolveError, ScriptError};
 use selvedge_runtime::DriveError;
 
-use crate::text::{did_you_mean, escape, one_line};
+use crate::text::{did_you_mean, escape, nearest, one_line};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +201,17 @@ impl From<CrewError> for Error {
     }
 }
 
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Ledger(error) => error.into(),
+            RecordError::Unwritable { .. } => {
+                Self::failed(error.to_string()).hint("make the data folder writable")
+            }
+        }
+    }
+}
+
 impl From<SetupError> for Error {
     fn from(error: SetupError) -> Self {
         match &error {
@@ -220,6 +232,32 @@ impl From<SetupError> for Error {
             SetupError::Schema { why } => Self::usage("the output schema is not a JSON Schema")
                 .cause(why)
                 .hint("correct the file that `--output-schema` names"),
+        }
+    }
+}
+
+impl From<SlashError> for Error {
+    fn from(error: SlashError) -> Self {
+        match &error {
+            SlashError::Unknown { name, known } => {
+                let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                let cause = match names.is_empty() {
+                    true => "there are no commands here".to_owned(),
+                    false => format!("the commands are: /{}", names.join(", /")),
+                };
+                let near = nearest(name, &names).map(|near| format!("did you mean `/{near}`?"));
+                Self::usage(error.to_string())
+                    .cause(cause)
+                    .hint(near.unwrap_or_else(|| {
+                        format!(
+                            "make `.selvedge/commands/{name}.md`, or begin the request with \
+                             another word if it is none"
+                        )
+                    }))
+            }
+            SlashError::Broken { file, .. } => {
+                Self::usage(error.to_string()).hint(format!("correct `{}`", file.display()))
+            }
         }
     }
 }

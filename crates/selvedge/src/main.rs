@@ -35,7 +35,9 @@ mod error;
 mod heads;
 mod interrupt;
 mod keys;
+mod knowledge;
 mod lines;
+mod mcp;
 mod out;
 mod paths;
 mod progress;
@@ -45,6 +47,7 @@ mod secrets;
 mod sessions;
 mod story;
 mod text;
+mod tree;
 mod trust;
 mod when;
 mod wiring;
@@ -52,6 +55,11 @@ mod wiring;
 use std::process::ExitCode;
 
 use crate::error::{Error, Exit};
+
+// A thousand sessions on a few threads free what others allocated: the system's own
+// allocator spends a third of their time waiting for its locks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     hide();

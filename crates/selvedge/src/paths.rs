@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use selvedge_ledger::StreamId;
+use selvedge_tool::{ContentRoot, Owner};
 
 use crate::env;
 use crate::error::{Error, Result};
@@ -12,6 +13,8 @@ use crate::error::{Error, Result};
 pub struct Paths {
     data: PathBuf,
     config: PathBuf,
+    /// Where other programs keep what is the user's own.
+    home: Option<PathBuf>,
 }
 
 impl Paths {
@@ -21,6 +24,7 @@ impl Paths {
             return Ok(Self {
                 data: home.join("data"),
                 config: home.join("config"),
+                home: Some(home),
             });
         }
         let homeless = || {
@@ -31,6 +35,7 @@ impl Paths {
         Ok(Self {
             data: env::xdg_data().ok_or_else(homeless)?.join("selvedge"),
             config: env::xdg_config().ok_or_else(homeless)?.join("selvedge"),
+            home: env::home(),
         })
     }
 
@@ -80,14 +85,31 @@ impl Paths {
         self.data.join("signing.key")
     }
 
+    /// What was found out about the tools of projects, and chosen.
+    pub fn discoveries(&self) -> PathBuf {
+        self.data.join("discoveries")
+    }
+
     /// What the user allows tools to use, always.
     pub fn consents(&self) -> PathBuf {
         self.data.join("consents.json")
     }
 
+    /// What the user has approved of MCP servers. No tool can write there.
+    pub fn mcp(&self) -> PathBuf {
+        self.data.join("mcp")
+    }
+
     /// Answers that are given again to the very same request.
     pub fn cache(&self) -> PathBuf {
         self.data.join("cache")
+    }
+
+    /// What belongs to one project: its index. Named after the folder, so that it is
+    /// found again, and never within it.
+    pub fn project(&self, root: &Path) -> PathBuf {
+        let name = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
+        self.data.join("projects").join(&name[..16])
     }
 
     /// The temporary files of a session's commands, and their home.
@@ -108,6 +130,26 @@ impl Paths {
     /// Where crews are looked for, before the built-in ones.
     pub fn crews(&self, workspace: &Path) -> [PathBuf; 2] {
         [workspace.join(".selvedge/crews"), self.config.join("crews")]
+    }
+
+    /// What the user has to say to every agent.
+    pub fn user_instructions(&self) -> PathBuf {
+        self.config.join("AGENTS.md")
+    }
+
+    /// Where `skills` or `commands` are looked for: the user's own before those that a
+    /// project brings along, ours before those of others.
+    pub fn contents(&self, kind: &str) -> Vec<ContentRoot> {
+        let root = |owner, folder| ContentRoot { owner, folder };
+        let mut roots = vec![root(Owner::User, self.config.join(kind))];
+        for others in [".agents", ".claude"] {
+            let home = self.home.as_ref().map(|home| home.join(others).join(kind));
+            roots.extend(home.map(|folder| root(Owner::User, folder)));
+        }
+        for folder in [".selvedge", ".agents", ".claude"] {
+            roots.push(root(Owner::Project, Path::new(folder).join(kind)));
+        }
+        roots
     }
 
     /// Makes the data root, for its owner only: it holds everything agents saw.

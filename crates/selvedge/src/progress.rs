@@ -1,5 +1,6 @@
 //! What is going on, as it goes on: live on a terminal, in plain lines elsewhere.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -8,12 +9,14 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use selvedge_ledger::{StreamId, Time};
 use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
+use selvedge_tool::Risk;
 
 use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{count, duration, escape, indented, last_words, one_line};
+use crate::tree;
 
 /// Shows a run to the person who waits for it.
 pub struct Progress(Mutex<State>);
@@ -36,6 +39,8 @@ struct State {
     heard: BTreeMap<StreamId, String>,
     countdown: Countdown,
     cost: String,
+    /// Who works under whom, drawn below the live line.
+    tree: Vec<String>,
 }
 
 /// Something that is under way.
@@ -49,6 +54,7 @@ struct Doing {
 const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
+const GIST_CHARS: usize = 200;
 // A longer pause is not waited for.
 const HOUR_MILLIS: u64 = 60 * 60 * 1000;
 
@@ -67,6 +73,7 @@ impl Progress {
             heard: BTreeMap::new(),
             countdown: Countdown::default(),
             cost: String::new(),
+            tree: Vec::new(),
         }))
     }
 
@@ -95,6 +102,9 @@ impl Progress {
     pub fn show(&self, beat: &Beat, story: &Story) {
         let mut state = self.state();
         state.cost = cost(&story.spending.total());
+        if state.is_live {
+            state.tree = tree::draw(&story.tree, &beat.stream.session());
+        }
         state.beat(beat);
         state.refresh();
     }
@@ -115,12 +125,24 @@ impl Progress {
 
 /// Tokens and dollars, with an unknown price called unknown.
 pub fn spent(total: &selvedge_agent::Row) -> String {
-    let tokens = format!("{} tokens", count(total.usage.total()));
+    let about = about(total);
+    let tokens = format!("{about}{} tokens", count(total.usage.total()));
     match total.unpriced {
         _ if total.calls + total.broken == 0 => String::new(),
-        0 => format!("{tokens} · {}", total.cost),
+        0 => format!("{tokens} · {about}{}", total.cost),
         _ if total.is_unpriced() => format!("{tokens} · price unknown"),
-        _ => format!("{tokens} · {} and more (price partly unknown)", total.cost),
+        _ => format!(
+            "{tokens} · {about}{} and more (price partly unknown)",
+            total.cost
+        ),
+    }
+}
+
+/// A word before sums that are estimated in part.
+pub fn about(row: &selvedge_agent::Row) -> &'static str {
+    match row.estimated.attempts {
+        0 => "",
+        _ => "about ",
     }
 }
 
@@ -163,16 +185,30 @@ impl State {
     fn beat(&mut self, beat: &Beat) {
         let agent = &beat.agent;
         match &beat.what {
-            What::Began { model, .. } => {
+            What::Began {
+                model,
+                request,
+                is_typed,
+            } => {
                 let agent = self.bold(agent);
                 self.line(&match beat.stream == beat.stream.session() {
                     true => format!("{agent} on {model} · session {}", beat.stream),
+                    false if *is_typed => {
+                        format!("{agent} on {model}: {}", one_line(&tree::title(request), 72))
+                    }
                     false => format!("{agent} on {model}"),
                 });
             }
+            What::Kept { text, risks } => {
+                self.line(&format!("  {agent}: {}", one_line(text, 200)));
+                for Risk { path, reason } in risks {
+                    let text = format!("look at `{path}`: it {reason}");
+                    self.line(&format!("  {}", one_line(&text, 200)));
+                }
+            }
             What::Asking => self.begin(beat, format!("{agent} is thinking")),
             What::BrokeOff { .. } | What::Unheard => self.end(beat),
-            What::Said { text, instead } => {
+            What::Said { text, instead, .. } => {
                 self.end(beat);
                 if let Some(Instead { model, because }) = instead {
                     let because = one_line(because, FAILURE_CHARS);
@@ -180,7 +216,8 @@ impl State {
                 }
                 let is_heard = self.end_words(&beat.stream);
                 if !is_heard && !text.trim().is_empty() {
-                    self.line(&indented(&escape(text.trim()), "  "));
+                    let text = gist(&beat.stream, text.trim());
+                    self.line(&indented(&escape(&text), "  "));
                 }
             }
             What::Unanswered { error } => {
@@ -241,6 +278,8 @@ impl State {
                 };
                 self.line(&format!("  answered: {}{heard_as}", one_line(text, 200)));
             }
+            // The tree shows it.
+            What::Delegated { .. } if self.is_live => {}
             What::Delegated { to } => self.line(&format!("  {agent} hands work to {to}")),
             What::Returned { ending } => {
                 self.line(&format!("  {agent} gets it back: {}", status_word(ending.status)));
@@ -318,7 +357,8 @@ impl State {
     fn words(&mut self, stream: &StreamId, text: &str) {
         let unfinished = self.heard.entry(stream.clone()).or_default();
         unfinished.push_str(text);
-        let Some(end) = unfinished.rfind('\n') else {
+        let is_data = is_data(stream, unfinished);
+        let Some(end) = unfinished.rfind('\n').filter(|_| !is_data) else {
             return;
         };
         let lines: String = unfinished.drain(..=end).collect();
@@ -329,7 +369,8 @@ impl State {
     fn end_words(&mut self, stream: &StreamId) -> bool {
         let rest = self.heard.remove(stream);
         if let Some(rest) = rest.as_deref().map(str::trim_end).filter(|r| !r.is_empty()) {
-            self.line(&indented(&escape(rest), "  "));
+            let rest = gist(stream, rest);
+            self.line(&indented(&escape(&rest), "  "));
         }
         rest.is_some()
     }
@@ -356,6 +397,7 @@ impl State {
             None => "…".to_owned(),
             Some(doing) => match self.heard.get(&doing.stream).map(|words| words.trim()) {
                 None | Some("") => doing.what.clone(),
+                Some(words) if is_data(&doing.stream, words) => doing.what.clone(),
                 Some(words) => format!("{}: {}", doing.agent, last_words(words, WORDS_CHARS)),
             },
         };
@@ -365,6 +407,13 @@ impl State {
         };
         // The cost first: what is last is cut off where the terminal is narrow.
         bar.set_message(format!("{} · {doing}{more}", self.cost));
+        // A tree of one is none.
+        if self.tree.len() > 1 {
+            if bar.prefix().is_empty() {
+                bar.set_style(style(&self.countdown, "\n{prefix}"));
+            }
+            bar.set_prefix(self.tree.join("\n"));
+        }
     }
 
     fn bold(&self, text: &str) -> String {
@@ -391,6 +440,19 @@ impl State {
     }
 }
 
+/// Whether what a helper says is data for whoever called it, and no words.
+fn is_data(stream: &StreamId, text: &str) -> bool {
+    *stream != stream.session() && text.trim_start().starts_with('{')
+}
+
+/// What is shown of an answer: of data, what it is about.
+fn gist<'a>(stream: &StreamId, text: &'a str) -> Cow<'a, str> {
+    let title = Some(tree::title(text)).filter(|title| is_data(stream, text) && title != text);
+    title.map_or(Cow::Borrowed(text), |title| {
+        Cow::Owned(one_line(&title, GIST_CHARS))
+    })
+}
+
 fn show_tool(tool: &Tool) -> String {
     format!("{} {}", tool.name, one_line(&tool.argument, ARGUMENT_CHARS))
         .trim_end()
@@ -410,16 +472,21 @@ fn goes_on(until: Time) -> String {
 fn bar(elapsed: Duration, countdown: &Countdown) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let bar = bar.with_elapsed(elapsed);
+    bar.set_style(style(countdown, ""));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// How the live line is drawn, and what is `below` it.
+fn style(countdown: &Countdown, below: &str) -> ProgressStyle {
     let countdown = countdown.clone();
-    let style = ProgressStyle::with_template("{spinner} {elapsed}{countdown}{wide_msg}")
+    let template = format!("{{spinner}} {{elapsed}}{{countdown}}{{wide_msg}}{below}");
+    ProgressStyle::with_template(&template)
         .expect("the template is well-formed")
         .with_key(
             "countdown",
             move |_: &ProgressState, line: &mut dyn std::fmt::Write| {
                 let _ = line.write_str(&countdown.show(SystemClock.now()));
             },
-        );
-    bar.set_style(style);
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
+        )
 }

@@ -66,7 +66,7 @@ pub async fn answer(
     Ok(())
 }
 
-/// What the driver knows of every stream of a session, inboxes left out.
+/// What the driver knows of every stream of a session, its own first, inboxes left out.
 pub async fn books(
     ledger: &dyn Ledger,
     session: &StreamId,
@@ -83,6 +83,8 @@ pub async fn books(
         }
         books.push((info.id, book));
     }
+    // In a fork, children were opened first.
+    books.sort_by_key(|(stream, _)| stream != session);
     Ok(books)
 }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use selvedge_agent::{
     Answer, Hooked, Judged, ModelOutcome, RestoreOutcome, RunSpec, Spending, ToolOutcome,
+    UpkeepOutcome,
 };
+use selvedge_crews::{Node, Tree};
 use selvedge_ledger::{Event, Ledger, LedgerError, StreamId, Time};
 use selvedge_model::Part;
 use selvedge_runtime::{
@@ -17,7 +19,7 @@ use selvedge_runtime::{
     Question, QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed,
     RunStarted, Started, Unfinished,
 };
-use selvedge_tool::{Decision, Finding};
+use selvedge_tool::{Decision, Finding, Risk, risks};
 use serde_json::Value;
 
 /// Something worth telling.
@@ -40,6 +42,15 @@ pub enum What {
         model: String,
         /// What it is to do.
         request: Arc<str>,
+        /// Whether that is a JSON value.
+        is_typed: bool,
+    },
+    /// The copy that is worked on is there, or its work is merged.
+    Kept {
+        /// What happened, in a sentence.
+        text: String,
+        /// What of the merged files is more than code.
+        risks: Vec<Risk>,
     },
     /// A model is being asked.
     Asking,
@@ -49,6 +60,8 @@ pub enum What {
         text: String,
         /// If another model answered than was asked: which, and why.
         instead: Option<Instead>,
+        /// How long it took: to the first words, and to the end.
+        took_ms: (u64, u64),
     },
     /// An answer broke off; what was said does not count.
     BrokeOff {
@@ -193,6 +206,8 @@ pub struct Story {
     pub is_denied: bool,
     /// The last words of the session's own agent.
     pub last_words: String,
+    /// Who works under whom.
+    pub tree: Tree,
 }
 
 /// One agent of the session.
@@ -211,11 +226,13 @@ impl Story {
         event: &Event,
     ) -> Result<Vec<Beat>, LedgerError> {
         self.spending.apply(event)?;
+        self.tree.apply(event)?;
         let what = self.fold(ledger, event).await?;
         let agent = self.agents.entry(event.stream.clone()).or_default();
+        let label = self.tree.node(&event.stream).map(Node::label);
         let beat = |what| Beat {
             stream: event.stream.clone(),
-            agent: agent.name.clone(),
+            agent: label.clone().unwrap_or_else(|| agent.name.clone()),
             what,
         };
         Ok(what.into_iter().map(beat).collect())
@@ -234,6 +251,7 @@ impl Story {
                 What::Began {
                     model: spec.model,
                     request: ledger.text(&spec.request).await?,
+                    is_typed: spec.terms.input_schema.is_some(),
                 }
             }
             "ModelCallStarted" => What::Asking,
@@ -243,7 +261,11 @@ impl Story {
                     ModelOutcome::Failed { error, .. } => What::Unanswered { error },
                     ModelOutcome::BrokenOff(broken) => What::Unanswered { error: broken.why },
                     ModelOutcome::Answered {
-                        response, because, ..
+                        response,
+                        because,
+                        first_token_ms,
+                        total_ms,
+                        ..
                     } => {
                         let mut text = String::new();
                         let turn = finished.effect.as_str().trim_start_matches('m').to_owned();
@@ -268,7 +290,11 @@ impl Story {
                         }
                         let model = response.model;
                         let instead = because.map(|because| Instead { model, because });
-                        What::Said { text, instead }
+                        What::Said {
+                            text,
+                            instead,
+                            took_ms: (first_token_ms, total_ms),
+                        }
                     }
                 }
             }
@@ -341,6 +367,23 @@ impl Story {
                     failures: outcome.failures.len(),
                     files: outcome.files.restored.iter().map(shown).collect(),
                     left: left.collect(),
+                }
+            }
+            "CopyFinished" | "MergeFinished" => {
+                match event.decode::<Finished<UpkeepOutcome>>()?.outcome {
+                    UpkeepOutcome::Copied { .. } => What::Kept {
+                        text: "works on a copy of the directory".into(),
+                        risks: Vec::new(),
+                    },
+                    UpkeepOutcome::Merged { files } if files.is_empty() => What::Kept {
+                        text: "nothing to merge".into(),
+                        risks: Vec::new(),
+                    },
+                    UpkeepOutcome::Merged { files } => What::Kept {
+                        text: format!("merged into the directory: {}", files.join(", ")),
+                        risks: risks(files.iter().map(String::as_str)),
+                    },
+                    _ => return Ok(None),
                 }
             }
             "ToolCallInDoubt" => {
@@ -420,8 +463,9 @@ impl Agent {
 impl Tool {
     /// The argument that says most: what is run, where, or the first words.
     fn new(name: &str, arguments: &str) -> Self {
-        const TELLING: [&str; 7] = [
-            "command", "path", "pattern", "query", "question", "agent", "message",
+        const TELLING: [&str; 9] = [
+            "command", "path", "pattern", "query", "question", "agent", "message", "task",
+            "mission",
         ];
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let telling = TELLING.iter().find_map(|key| arguments[*key].as_str());

@@ -16,6 +16,8 @@ use crate::paths::Paths;
 
 /// More than this is no configuration.
 const FILES_MAX: usize = 1000;
+/// Where a project lists servers of the Model Context Protocol.
+pub const SERVERS: &str = ".mcp.json";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How a folder stands.
@@ -59,11 +61,11 @@ pub fn set(paths: &Paths, workspace: &Path, is_trusted: bool) -> Result<()> {
     if is_trusted {
         let digest = digest_of(workspace).ok_or_else(|| {
             Error::failed(format!(
-                "`{}` cannot be read as a whole",
-                workspace.join(".selvedge").display()
+                "what `{}` brings along cannot be read as a whole",
+                workspace.display()
             ))
             .cause("it has links, too many files, or files that are too large")
-            .hint("look at what is in it")
+            .hint("look at `.selvedge`, `.mcp.json`, `.agents/skills` and `.claude/skills` in it")
         })?;
         known.insert(workspace.to_owned(), digest);
     } else {
@@ -89,7 +91,16 @@ pub fn set(paths: &Paths, workspace: &Path, is_trusted: bool) -> Result<()> {
 /// The files of a folder that trust is about, by their path in it.
 pub fn files(workspace: &Path) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut folders = vec![workspace.join(".selvedge")];
+    let servers = workspace.join(SERVERS);
+    match std::fs::symlink_metadata(&servers) {
+        Ok(metadata) if metadata.is_file() => found.push(servers),
+        Ok(_) => return None,
+        Err(_) => {}
+    }
+    // What comes with a skill may be run once its folder is trusted.
+    let folders = [".selvedge", ".agents/skills", ".claude/skills"];
+    let roots = folders.map(|folder| workspace.join(folder));
+    let mut folders: Vec<PathBuf> = roots.to_vec();
     while let Some(folder) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -101,6 +112,8 @@ pub fn files(workspace: &Path) -> Option<Vec<PathBuf>> {
             let kind = entry.file_type().ok()?;
             match () {
                 () if entry.file_name() == "worktrees" => {}
+                // The same skill under a second name.
+                () if kind.is_symlink() && leads_into(&roots, &entry.path()) => {}
                 () if kind.is_dir() => folders.push(entry.path()),
                 () if kind.is_file() && found.len() < FILES_MAX => found.push(entry.path()),
                 () => return None,
@@ -109,6 +122,15 @@ pub fn files(workspace: &Path) -> Option<Vec<PathBuf>> {
     }
     found.sort();
     Some(found)
+}
+
+/// Whether a link leads to what is looked at anyway.
+fn leads_into(roots: &[PathBuf], link: &Path) -> bool {
+    let Ok(place) = link.canonicalize() else {
+        return false;
+    };
+    let mut roots = roots.iter().filter_map(|root| root.canonicalize().ok());
+    roots.any(|root| place.starts_with(root))
 }
 
 /// What the trusted files say, all of them.

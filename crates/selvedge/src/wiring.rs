@@ -6,21 +6,25 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
-use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec};
+use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec, knowledge_tools};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
+use selvedge_mcp::Fleet;
 use selvedge_model::{
     Cassette, Catalogue, Ceilings, Gate, HttpOptions, Providers, Recorder, ResolveError,
-    ResponseCache,
+    ResponseCache, provider_of,
 };
 use selvedge_runtime::{
     Chance, Clock, Driver, Machine, Patience, SystemChance, SystemClock, Watcher,
 };
-use selvedge_tool::{ConsentBook, Grants, Lender, NoConsent, Scopes, Toolbox, variable};
+use selvedge_tool::{
+    ConsentBook, DiscoverTools, Grants, Lender, NoConsent, Scopes, Toolbox, variable,
+};
 
 use crate::config::{self, Config, Settings};
 use crate::env;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, Opening};
+use crate::knowledge;
 use crate::out;
 use crate::paths::Paths;
 use crate::script::{Names, Script};
@@ -150,7 +154,7 @@ impl Models {
         if self.scripted.is_some() {
             return;
         }
-        let provider = spec.model.split('/').next().unwrap_or_default();
+        let provider = provider_of(&spec.model);
         let mut keys = vec![spec.model.as_str()];
         for tier in self.catalogue.tiers_of(&spec.model) {
             keys.push(tier.name());
@@ -212,7 +216,7 @@ impl Models {
         if let [only] = models {
             return Ok(Cassette::name_of(only));
         }
-        let provider = |model: &String| model.split('/').next().unwrap_or_default().to_owned();
+        let provider = |model: &String| provider_of(model).to_owned();
         let available = models.iter().map(provider).collect();
         let resolved = self.catalogue.resolve(Some(name), &available)?;
         Ok(Cassette::name_of(&resolved.name))
@@ -240,8 +244,9 @@ impl Models {
     }
 }
 
-/// The tools, with the secrets of this process kept out of what they say.
-pub fn toolbox(store: &Store) -> Toolbox {
+/// The tools, those of `servers` among them, with the secrets of this process kept out
+/// of what they say.
+pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
     let consent = ConsentBook::new(store.paths.consents(), Arc::new(NoConsent));
     let secrets = secrets::of_this_process();
     let lender = Lender::new(
@@ -251,9 +256,18 @@ pub fn toolbox(store: &Store) -> Toolbox {
         store.clock.clone(),
         secrets.clone(),
     );
-    Toolbox::core()
+    let discover = DiscoverTools::remembering(store.paths.discoveries());
+    offered(servers)
+        .with(Arc::new(discover))
         .with_secrets(secrets.clone())
         .with_lender(Arc::new(lender))
+}
+
+/// The built-in tools, those of the index, and those of `servers`.
+pub fn offered(servers: &Fleet) -> Toolbox {
+    let index = knowledge_tools(&knowledge::opener());
+    let tools = index.into_iter().chain(servers.tools());
+    tools.fold(Toolbox::core(), Toolbox::with)
 }
 
 /// A driver of agents.

@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 8] = [
     &["selvedge-tui", "selvedge-server"],
     &["selvedge-crews"],
     &["selvedge-flow"],
-    &["selvedge-agent"],
+    &["selvedge-agent", "selvedge-mcp"],
     &["selvedge-model", "selvedge-tool", "selvedge-knowledge"],
     &["selvedge-runtime"],
     &["selvedge-ledger"],

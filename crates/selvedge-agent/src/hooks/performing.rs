@@ -189,6 +189,8 @@ pub(crate) fn withheld(hold: &Hold, answered: Answered) -> Broken {
         tier: ErrorTier::UserFixable,
         usage: answered.response.usage,
         cost: answered.cost,
+        is_counted: true,
+        at_most: None,
     }
 }
 

@@ -12,7 +12,7 @@ use selvedge_runtime::{
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CALLS, Seen, Stream};
+use crate::{CALLS, FRUGAL, Seen, Stream};
 
 /// One agent, driven.
 pub struct Agent {
@@ -48,6 +48,8 @@ impl Agent {
             purpose: Purpose::Work,
             messages: Arc::new(vec![Arc::new(Message::user("work"))]),
             budget_usd: self.spec.budget_usd,
+            budget_tokens: self.spec.budget_tokens,
+            loaded: Arc::default(),
         });
         let scene = Scene {
             stream: self.stream.clone(),
@@ -59,8 +61,11 @@ impl Agent {
         let evidence = match self.performer.prepare(&scene, &call).await {
             Ok(evidence) => evidence,
             Err(hold) => {
-                let is_common = hold.detail.contains("all sessions");
-                let what = if is_common { "ceiling" } else { "budget" };
+                let what = match &hold.detail {
+                    detail if detail.contains("all sessions") => "ceiling",
+                    detail if detail.contains(&format!("`{FRUGAL} in ")) => "agent",
+                    _ => "budget",
+                };
                 self.seen.add(what, 1);
                 return self.wait(hold.until).await;
             }

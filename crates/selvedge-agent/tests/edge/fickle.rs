@@ -1,5 +1,6 @@
 //! A provider that answers, breaks off or fails, and keeps its own bill.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,9 +30,10 @@ fn price() -> Price {
 }
 
 impl Fickle {
-    fn charge(&self, usage: &Usage) {
+    fn charge(&self, agent: &str, usage: &Usage) {
         let mut bill = self.bill.lock().unwrap();
         bill.usd = bill.usd + price().cost(usage);
+        *bill.tokens.entry(agent.to_owned()).or_default() += usage.total();
     }
 }
 
@@ -57,13 +59,16 @@ impl Provider for Fickle {
         deltas.take(Delta::Text(words.clone()));
         if fate < 15 {
             tokio::time::sleep(wait()).await;
-            // Heard: the input, and four bytes a token.
-            self.charge(&Usage {
-                input: request.bytes().div_ceil(4),
-                output: (words.len() as u64).div_ceil(4),
+            // It may have thought long without being heard.
+            let usage = Usage {
+                input: request.bytes() / 3,
+                output: 1 + self.dice.next() % u64::from(request.output_tokens_max),
                 ..Usage::default()
-            });
-            self.bill.lock().unwrap().broken += 1;
+            };
+            self.charge(&request.agent, &usage);
+            let mut bill = self.bill.lock().unwrap();
+            bill.broken += 1;
+            bill.usd_broken = bill.usd_broken + price().cost(&usage);
             return Err(lost("the stream was cut"));
         }
         let usage = Usage {
@@ -71,7 +76,7 @@ impl Provider for Fickle {
             output: 1 + self.dice.next() % u64::from(request.output_tokens_max),
             ..Usage::default()
         };
-        self.charge(&usage);
+        self.charge(&request.agent, &usage);
         self.bill.lock().unwrap().answered += 1;
         let text = Payload::new(words);
         Ok(Response {
@@ -91,9 +96,13 @@ impl Provider for Fickle {
 }
 
 /// What the provider charges for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Bill {
     pub answered: u64,
     pub broken: u64,
     pub usd: Usd,
+    /// Of it, for attempts that broke off.
+    pub usd_broken: Usd,
+    /// By agent.
+    pub tokens: BTreeMap<String, u64>,
 }

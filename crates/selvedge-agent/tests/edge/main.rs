@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
-use selvedge_agent::{AgentPerformer, Approve, Limits, Row, RunSpec, Spending};
+use selvedge_agent::{AgentPerformer, Approve, Limits, Row, RunSpec, Spending, Terms};
 use selvedge_ledger::{
     Event, Ledger, Mode, NewEvent, NewStream, Payload, Pen, SqliteLedger, SqliteOptions, StreamId,
     Sync, Time,
@@ -33,6 +33,9 @@ const AGENTS: usize = 64;
 const CALLS: u32 = 3;
 const SEEDS: u64 = 1000;
 const SHARDS: u64 = 4;
+/// An agent with a limit on all its runs of a session, and that limit.
+const FRUGAL: &str = "agent 6";
+const AGENT_TOKENS: u64 = 6000;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// What a world is like.
@@ -177,18 +180,24 @@ impl World {
             system: Payload::new("s".repeat(400)),
             tools: BTreeMap::new(),
             definitions: Payload::new("[]"),
+            offers: None,
+            skills: None,
             limits: Limits {
                 output_tokens_max: 1000,
                 // Some have little of their own.
                 tokens: n.is_multiple_of(9).then_some(4000),
+                // One has little for all its runs together.
+                tokens_in_session: (n % 7 == 6).then_some(AGENT_TOKENS),
                 ..Limits::default()
             },
             output_schema: None,
             approve: Approve::Auto,
             policy: Default::default(),
             budget_usd: Some(self.edge.usd.dollars()),
+            budget_tokens: None,
             workspace: ".".into(),
             sandbox: selvedge_tool::Sandbox::off(),
+            terms: Terms::default(),
             team: BTreeMap::new(),
         }
     }
@@ -280,7 +289,7 @@ impl World {
                 by_stream = by_stream + own.worst();
             }
             let worst = spending.worst();
-            let bill = *self.bills[process].lock().unwrap();
+            let bill = self.bills[process].lock().unwrap().clone();
             let limit = edge.usd;
             assert!(bill.usd <= limit, "seed {seed}: {} > {limit}", bill.usd);
             assert_eq!(worst, by_stream, "seed {seed}: runs and session disagree");
@@ -318,10 +327,13 @@ impl World {
                 bill.usd <= worst.usd,
                 "seed {seed}: billed more than counted"
             );
-            assert!(
-                total.cost <= bill.usd,
-                "seed {seed}: counted more than billed"
-            );
+            // What broke off is estimated; everything else is known to the cent.
+            let known = total.cost.saturating_sub(total.estimated.cost);
+            let answered = bill.usd.saturating_sub(bill.usd_broken);
+            assert!(known <= answered, "seed {seed}: counted more than billed");
+            assert_eq!(total.estimated.attempts, total.broken, "seed {seed}");
+            let most = bill.tokens.get(FRUGAL).copied().unwrap_or(0);
+            assert!(most <= AGENT_TOKENS, "seed {seed}: {most} by one agent");
             let recorded = total.calls + total.broken;
             let billed = bill.answered + bill.broken;
             assert!(
@@ -329,7 +341,7 @@ impl World {
                 "seed {seed}"
             );
             if edge.kills == 0 {
-                assert_eq!((total.cost, in_doubt), (bill.usd, 0), "seed {seed}");
+                assert_eq!((known, in_doubt), (answered, 0), "seed {seed}");
             }
             billed_in_all = billed_in_all + bill.usd;
         }
@@ -365,7 +377,9 @@ fn shard(nth: u64) {
         }
     }
     let seen = seen.0.lock().unwrap();
-    for what in ["answered", "broken", "budget", "ceiling", "in doubt"] {
+    for what in [
+        "agent", "answered", "broken", "budget", "ceiling", "in doubt",
+    ] {
         let times = seen.get(what).copied().unwrap_or(0);
         // A ceiling is set in every tenth world, and those are not in every shard.
         let is_due = only.is_none() && (what != "ceiling" || nth.is_multiple_of(2));

@@ -361,3 +361,45 @@ fn nobody_is_asked_more_often_than_a_person_can_answer() {
     );
     assert_eq!(count("ToolCallStarted"), 0);
 }
+
+#[test]
+fn of_ten_thousand_calls_in_one_answer_only_the_first_are_made() {
+    let call = "- run_command: {command: echo x >> out}";
+    let calls = vec![call; 10_000].join("\n    ");
+    let turns = format!("- calls:\n    {calls}\n- text: done\n");
+    let transcript = story(&turns).play();
+    let count = |words: &str| transcript.lines().filter(|l| l.contains(words)).count();
+    assert_eq!(count("ToolCallStarted"), 128);
+    let last = transcript.lines().next_back().unwrap_or_default();
+    assert!(last.starts_with("RunFinished "), "it ends: {last}");
+}
+
+const CIRCLE: &str =
+    "---\nname: helper\ndescription: Helps.\nagents: [engineer, helper]\n---\nYou help.\n";
+
+#[test]
+fn helpers_that_would_call_in_circles_have_nobody_to_call() {
+    let chief = "---\nname: engineer\ndescription: Works.\nagents: [helper]\n---\nYou work.\n";
+    let transcript = story(
+        "
+        - calls:
+            - delegate: {agent: helper, task: do it}
+        - text: done
+        ",
+    )
+    .crew(
+        "circle",
+        vec![("engineer", chief), ("helper", CIRCLE)],
+        "
+  helper:
+    - calls:
+        - delegate: {agent: engineer, task: do it}
+        - delegate: {agent: helper, task: do it}
+    - text: done
+",
+    )
+    .play();
+    let count = |words: &str| transcript.lines().filter(|l| l.contains(words)).count();
+    assert_eq!(count("ChildStarted"), 1, "{transcript}");
+    assert!(transcript.contains("RunFinished done done"), "{transcript}");
+}

@@ -3,7 +3,9 @@
 
 mod approvals;
 mod asking;
+mod credentials;
 mod hooks;
+mod lazy;
 mod story;
 mod strikes;
 
@@ -220,7 +222,7 @@ fn a_call_that_makes_no_sense_goes_back_to_the_model() {
             ToolCallStarted t0.0 read_file attempt=1
             ToolCallStarted t0.1 no_such_tool attempt=1
             ToolCallFinished t0.0 error: the arguments of `read_file` do not fit its schema; correct them and cal
-            ToolCallFinished t0.1 error: There is no tool `no_such_tool` here. Tools: ask_user, edit_file, finish
+            ToolCallFinished t0.1 error: There is no tool `no_such_tool` here. Tools: ask_user, discover_tools, e
             ModelCallStarted m1 attempt=1 messages=3
             ModelCallFinished m1
             RunFinished done I see
@@ -377,6 +379,70 @@ fn three_answers_that_miss_the_schema_fail_the_run() {
             ModelCallStarted m2 attempt=1 messages=5
             ModelCallFinished m2
             RunFinished failed three answers in a row did not fit the schema; the last: it is not JSON:
+        "#]],
+    );
+}
+
+#[test]
+fn what_fits_is_kept_of_a_run_that_finishes_with_a_wrong_result_three_times() {
+    check(
+        story(
+            "
+            - calls:
+                - finish: {summary: a, result: {value: four, note: 1}}
+            - calls:
+                - list_files: {}
+            - calls:
+                - finish: {summary: b, result: {value: 4, note: 2}}
+            - calls:
+                - finish: {summary: c, result: {value: 4, note: 3}}
+            ",
+        )
+        .schema(json!({
+            "type": "object",
+            "properties": { "value": { "type": "integer" }, "note": { "type": "string" } },
+            "required": ["value"],
+        })),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            ToolCallStarted t1.0 list_files attempt=1
+            ToolCallFinished t1.0 [nothing here that git would not ignore]
+            ModelCallStarted m2 attempt=1 messages=5
+            ModelCallFinished m2
+            ModelCallStarted m3 attempt=1 messages=7
+            ModelCallFinished m3
+            RunFinished done Salvaged from an answer that did not fit the schema; left out: `/note`. {"value":4}
+        "#]],
+    );
+}
+
+#[test]
+fn three_results_of_which_nothing_fits_fail_the_run() {
+    check(
+        story(
+            "
+            - calls:
+                - finish: {summary: a, result: 1}
+            - calls:
+                - finish: {summary: b, result: 2}
+            - calls:
+                - finish: {summary: c, result: 3}
+            ",
+        )
+        .schema(json!({ "type": "object", "required": ["value"] })),
+        expect![[r#"
+            RunStarted do it
+            ModelCallStarted m0 attempt=1 messages=1
+            ModelCallFinished m0
+            ModelCallStarted m1 attempt=1 messages=3
+            ModelCallFinished m1
+            ModelCallStarted m2 attempt=1 messages=5
+            ModelCallFinished m2
+            RunFinished failed three answers in a row did not fit the schema; the last: at ``: 3 is not
         "#]],
     );
 }

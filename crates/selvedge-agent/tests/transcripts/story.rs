@@ -1,23 +1,26 @@
 //! A story in, a transcript out: only this file knows the API.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_agent::{
-    AGENT, AgentCall, AgentMachine, AgentOutcome, AgentPerformer, Approve, Crew, Hook, Hooks,
-    Limits, Setup, assemble,
+    AGENT, AgentCall, AgentMachine, AgentOutcome, AgentPerformer, Approve, Crew, Hook, Hooks, Lazy,
+    Limits, Setup, Spending, assemble,
 };
 use selvedge_ledger::{
     Event, Ledger, Payload, SqliteLedger, SqliteOptions, StreamFilter, StreamId, Time,
 };
-use selvedge_model::{Catalogue, Gate, Providers, Retry, ScriptedModel};
+use selvedge_model::{
+    Catalogue, DeltaSink, Gate, ModelError, Price, Provider, Providers, Request, Response, Retry,
+    ScriptedModel,
+};
 use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
-use selvedge_tool::{Policy, Sandbox, Toolbox};
+use selvedge_tool::{ContentRoot, Owner, Policy, Sandbox, Skill, Tool, Toolbox, find_skills};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +66,15 @@ pub struct Story {
     hooks: Hooks,
     shown: Vec<&'static str>,
     attempts: u32,
+    toolbox: fn(&Path) -> Toolbox,
+    lazy: Lazy,
+    tools: Vec<Arc<dyn Tool>>,
+    requests: Requests,
+    spending: Arc<Mutex<Spending>>,
 }
+
+/// What the model was sent, in order.
+pub type Requests = Arc<Mutex<Vec<Request>>>;
 
 /// A story in which the engineer gives these answers, as in a script file.
 pub fn story(engineer: &str) -> Story {
@@ -83,6 +94,11 @@ pub fn story(engineer: &str) -> Story {
         hooks: Hooks::new(),
         shown: Vec::new(),
         attempts: 1,
+        toolbox: |_| Toolbox::core(),
+        lazy: Lazy::Auto,
+        tools: Vec::new(),
+        requests: Requests::default(),
+        spending: Arc::default(),
     }
 }
 
@@ -146,9 +162,36 @@ impl Story {
         self
     }
 
+    /// With tools beside the built-in ones.
+    pub fn tools(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    pub fn lazy(mut self, lazy: Lazy) -> Self {
+        self.lazy = lazy;
+        self
+    }
+
+    /// What the model will have been sent, once the story was played.
+    pub fn requests(&self) -> Requests {
+        self.requests.clone()
+    }
+
+    /// What will have been spent, as the ledger has it.
+    pub fn spending(&self) -> Arc<Mutex<Spending>> {
+        self.spending.clone()
+    }
+
     /// With a gate that asks so often before it gives up.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
+        self
+    }
+
+    /// With other tools; what they keep goes into the folder that is given.
+    pub fn toolbox(mut self, toolbox: fn(&Path) -> Toolbox) -> Self {
+        self.toolbox = toolbox;
         self
     }
 
@@ -207,7 +250,9 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         for (path, text) in &story.files {
-            std::fs::write(folder.path().join("work").join(path), text).unwrap();
+            let path = folder.path().join("work").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
         let options = SqliteOptions::new(folder.path().join("ledger.db"));
         let ledger = Arc::new(SqliteLedger::open(&options).unwrap());
@@ -303,7 +348,10 @@ impl Stage {
                 },
             ),
             Beat::Raise(usd) => {
-                let raise = Signal::RaiseBudget { usd };
+                let raise = Signal::RaiseBudget {
+                    usd: Some(usd),
+                    tokens: None,
+                };
                 raise
                     .send(ledger, clock, &session(), "user", "raise".into())
                     .await
@@ -343,20 +391,42 @@ impl Stage {
             policy: self.story.policy.clone(),
             is_trusted: true,
             budget_usd: self.story.budget_usd,
+            budget_tokens: None,
             output_schema: self.story.schema.clone(),
+            instructions: None,
+            skills: self.skills(),
+            lazy: self.story.lazy,
             resolve: &|_| Ok("scripted/story".into()),
         };
         let crew = Crew::find(name, &folders).unwrap();
-        let mut spec = assemble(&crew, &Toolbox::core(), &setup).unwrap();
+        let mut spec = assemble(&crew, &self.toolbox(), &setup).unwrap();
         spec.limits = self.story.limits.unwrap_or(spec.limits);
         spec
     }
 
+    fn skills(&self) -> Vec<Skill> {
+        let root = ContentRoot {
+            owner: Owner::Project,
+            folder: "skills".into(),
+        };
+        find_skills(&self.work(), &[root], true).skills
+    }
+
+    fn toolbox(&self) -> Toolbox {
+        let tools = self.story.tools.iter().cloned();
+        let toolbox = (self.story.toolbox)(self.folder.path());
+        tools.fold(toolbox, Toolbox::with)
+    }
+
     fn driver(&self, dies: Option<Dies>, died: Arc<Notify>) -> Driver<AgentCall> {
         let script = ScriptedModel::parse("story", &self.story.script).unwrap();
+        let watched = Watched {
+            script,
+            requests: self.story.requests.clone(),
+        };
         let chance = Arc::new(SeededChance::new(1));
         let gate = Gate::new(
-            Providers::new().with_script(script),
+            Providers::new().with("scripted", Arc::new(watched)),
             Catalogue::built_in(),
             self.clock.clone(),
             chance,
@@ -369,7 +439,7 @@ impl Stage {
             self.ledger.clone(),
             self.clock.clone(),
             Arc::new(gate),
-            Arc::new(Toolbox::core()),
+            Arc::new(self.toolbox()),
         )
         .with_hooks(self.story.hooks.clone())
         .with_checkpoints(self.folder.path().join("sessions"));
@@ -399,6 +469,7 @@ impl Stage {
                 continue;
             }
             for event in self.ledger.read(&info.id, 0).await.unwrap() {
+                self.story.spending.lock().unwrap().apply(&event).unwrap();
                 lines.extend(self.line(&event));
             }
         }
@@ -537,6 +608,29 @@ fn hooks_in(data: &Value) -> String {
         format!(" [{} {}]", word("hook"), word("did"))
     })
     .collect()
+}
+
+/// A script that remembers what it was asked.
+struct Watched {
+    script: ScriptedModel,
+    requests: Requests,
+}
+
+#[async_trait]
+impl Provider for Watched {
+    async fn ask(
+        &self,
+        request: &Request,
+        deltas: &mut dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        self.requests.lock().unwrap().push(request.clone());
+        self.script.ask(request, deltas, cancel).await
+    }
+
+    fn price(&self, model: &str) -> Option<Price> {
+        self.script.price(model)
+    }
 }
 
 /// A performer whose process dies in one of its calls.

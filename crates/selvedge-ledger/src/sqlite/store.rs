@@ -5,6 +5,8 @@
 //! concerns the whole batch, and the connection is opened anew before the next,
 //! because what a failed sync left behind is unknown.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
@@ -52,6 +54,8 @@ pub(super) struct Store {
     /// Means something to the connection it was asked from.
     data_version: Option<i64>,
     seen: i64,
+    /// How long the last commit took, its sync included.
+    last_commit: Duration,
 }
 
 impl Store {
@@ -70,6 +74,7 @@ impl Store {
             suspect: false,
             data_version: None,
             seen: 0,
+            last_commit: Duration::ZERO,
         };
         // What is there already needs no waking.
         store.look_for_foreign_commits(&|_| ());
@@ -90,6 +95,11 @@ impl Store {
         }
     }
 
+    /// How long the last commit took.
+    pub(super) fn last_commit(&self) -> Duration {
+        self.last_commit
+    }
+
     fn transact(
         &mut self,
         sync: Sync,
@@ -99,6 +109,7 @@ impl Store {
     ) -> Result<(), LedgerError> {
         let path = self.options.path.display().to_string();
         let mut jobs = jobs.into_iter();
+        let mut last_commit = self.last_commit;
         let result = self.begin(sync).and_then(|connection| {
             let mut batch = Batch {
                 connection,
@@ -108,8 +119,12 @@ impl Store {
             for job in jobs.by_ref() {
                 batch.perform(job)?;
             }
-            connection.execute_batch("commit")
+            let begun = Instant::now();
+            connection.execute_batch("commit")?;
+            last_commit = begun.elapsed();
+            Ok(())
         });
+        self.last_commit = last_commit;
         let Err(error) = result else { return Ok(()) };
         // The jobs that were not reached share the batch's fate.
         answers.extend(jobs.map(refuse));

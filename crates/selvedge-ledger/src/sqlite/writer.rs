@@ -11,9 +11,13 @@ use super::notify::Subscribers;
 use super::store::{Job, Store};
 use crate::stream::LedgerError;
 
-/// At most this many jobs share a commit. Enough to spread a sync thin; few enough
-/// that those who asked go on with their work while the next batch is written.
-const BATCH_MAX: usize = 64;
+/// So many jobs may always share a commit, and more of them where a sync is slow. Few,
+/// so that those who asked go on with their work while the next batch is written:
+/// whoever shares a commit wakes at the same time, and is in each other's way.
+const BATCH_MIN: usize = 16;
+const BATCH_MAX: usize = 512;
+/// About what one job takes to be written. A batch takes as long to write as to sync.
+const JOB_MICROS: u128 = 25;
 /// So many jobs can wait for the writer.
 const QUEUE_MAX: usize = 4096;
 /// How often a writer looks for commits of other processes, idle or not.
@@ -102,7 +106,9 @@ fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers)
         };
         if let Some(first) = first {
             let mut batch = vec![first];
-            while batch.len() < BATCH_MAX {
+            let fit = store.last_commit().as_micros() / JOB_MICROS;
+            let max = usize::try_from(fit).map_or(BATCH_MAX, |fit| fit.clamp(BATCH_MIN, BATCH_MAX));
+            while batch.len() < max {
                 match jobs.try_recv() {
                     Ok(job) => batch.push(job),
                     Err(_) => break,

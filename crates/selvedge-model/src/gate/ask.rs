@@ -116,18 +116,30 @@ pub struct Broken {
     pub why: String,
     /// What kind of failure that was.
     pub tier: ErrorTier,
-    /// What it is likely to have used: providers charge for an answer once it has
-    /// begun, but did not get to say how much.
+    /// What it used, as far as the provider said so, and else is likely to have
+    /// used: an answer is paid for once it has begun.
     pub usage: Usage,
     /// What that costs; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
+    /// Whether the provider itself said all of that, and nothing is estimated.
+    #[serde(default)]
+    pub is_counted: bool,
+    /// The most it can have used, where something is estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Spend>,
 }
 
 impl Broken {
-    /// What to settle a reservation with. The call itself goes on, or was never
-    /// answered: it does not count as one.
+    /// What to settle a reservation with: the most it can have used, for a budget
+    /// must hold. The call itself goes on, or was never answered: it does not count
+    /// as one.
     pub fn spend(&self) -> Spend {
+        self.at_most.unwrap_or_else(|| self.likely())
+    }
+
+    /// What it used, or is likely to have used.
+    pub fn likely(&self) -> Spend {
         Spend {
             calls: 0,
             ..Spend::call(&self.usage, self.cost)

@@ -73,7 +73,14 @@ impl Attempt<'_> {
                     because: course.because(),
                 }),
                 Err(error) => Err(Stumble {
-                    broken: heard.broken(self.request, &error, price).map(Box::new),
+                    broken: heard
+                        .broken(
+                            self.request,
+                            &error,
+                            price,
+                            gate.input_tokens_worst(self.request),
+                        )
+                        .map(Box::new),
                     again_at: gate.pacing.until(provider, now),
                     ..error.into()
                 }),

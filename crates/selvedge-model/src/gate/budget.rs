@@ -4,11 +4,14 @@
 //! same time cannot overshoot together. Budgets form a tree; a child's call is
 //! held against every budget above it at once. Locks are taken from the leaf
 //! upward and kept until the whole path has agreed, so two calls never pass on
-//! the same remainder.
+//! the same remainder. What cuts across the tree, such as everything that one
+//! agent spends in all its runs, stands beside it (`Budget::beside`), and is
+//! locked first, so that nobody waits in a circle.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::reservation::Reservation;
 use super::shortfall::{BudgetError, Unit};
 use super::spend::{Limits, Spend};
 use crate::money::Usd;
@@ -20,6 +23,8 @@ pub struct Budget(Arc<Node>);
 struct Node {
     name: String,
     parent: Option<Budget>,
+    /// A budget without a parent that counts the same calls.
+    beside: Option<Budget>,
     account: Mutex<Account>,
 }
 
@@ -33,15 +38,22 @@ struct Account {
 impl Budget {
     /// A budget of its own.
     pub fn new(name: impl Into<String>, limits: Limits) -> Self {
-        Self::node(name.into(), limits, None)
+        Self::node(name.into(), limits, None, None)
     }
 
     /// A budget within this one: what it spends, this one spends too.
     pub fn child(&self, name: impl Into<String>, limits: Limits) -> Self {
-        Self::node(name.into(), limits, Some(self.clone()))
+        Self::node(name.into(), limits, Some(self.clone()), None)
     }
 
-    fn node(name: String, limits: Limits, parent: Option<Self>) -> Self {
+    /// This budget for calls that `other` counts as well. `other` has no budget
+    /// above it.
+    pub fn beside(&self, other: &Self) -> Self {
+        let (name, limits) = (self.name().to_owned(), Limits::default());
+        Self::node(name, limits, Some(self.clone()), Some(other.clone()))
+    }
+
+    fn node(name: String, limits: Limits, parent: Option<Self>, beside: Option<Self>) -> Self {
         let account = Mutex::new(Account {
             limits,
             ..Account::default()
@@ -49,6 +61,7 @@ impl Budget {
         Self(Arc::new(Node {
             name,
             parent,
+            beside,
             account,
         }))
     }
@@ -56,18 +69,12 @@ impl Budget {
     /// Holds `amount` here and in every budget above, or nowhere.
     pub fn hold(&self, amount: Spend) -> Result<Reservation, BudgetError> {
         self.admit(amount)?;
-        Ok(Reservation {
-            budget: Some(self.clone()),
-            amount,
-        })
+        Ok(Reservation::new(self.clone(), amount))
     }
 
     /// Takes charge of an amount that is already held, from `Reservation::record`.
     pub fn adopt(&self, amount: Spend) -> Reservation {
-        Reservation {
-            budget: Some(self.clone()),
-            amount,
-        }
+        Reservation::new(self.clone(), amount)
     }
 
     /// Counts what was spent before this process began, here and above.
@@ -92,8 +99,7 @@ impl Budget {
     /// Whether money or tokens are limited, here or above.
     pub fn is_limited(&self) -> bool {
         let Limits { usd, tokens, .. } = self.limits();
-        let above = || self.0.parent.as_ref().is_some_and(Self::is_limited);
-        usd.is_some() || tokens.is_some() || above()
+        usd.is_some() || tokens.is_some() || self.others().any(Self::is_limited)
     }
 
     /// Its name, for people.
@@ -118,21 +124,37 @@ impl Budget {
 
     /// The first budget, from here upward, that limits money.
     pub(crate) fn money_limited(&self) -> Option<&Self> {
-        let parent = || self.0.parent.as_ref().and_then(Self::money_limited);
-        self.account().limits.usd.map(|_| self).or_else(parent)
+        let others = || self.others().find_map(Self::money_limited);
+        self.account().limits.usd.map(|_| self).or_else(others)
+    }
+
+    /// The budgets that count the same calls: the one beside this, the one above.
+    fn others(&self) -> impl Iterator<Item = &Self> {
+        self.0.beside.iter().chain(&self.0.parent)
     }
 
     fn admit(&self, amount: Spend) -> Result<(), BudgetError> {
-        let mut account = self.account();
+        let account = self.account();
         account.check(&self.0.name, &amount)?;
+        let beside = match &self.0.beside {
+            None => None,
+            Some(beside) => {
+                let other = beside.account();
+                other.check(beside.name(), &amount)?;
+                Some(other)
+            }
+        };
         if let Some(parent) = &self.0.parent {
             parent.admit(amount)?;
         }
-        account.held = account.held + amount;
+        for account in [Some(account), beside].iter_mut().flatten() {
+            account.held = account.held + amount;
+        }
         Ok(())
     }
 
-    fn settle(&self, held: Spend, actual: Spend) {
+    /// Gives back what was held, and counts what it came to.
+    pub(super) fn settle(&self, held: Spend, actual: Spend) {
         self.each_upward(|account| {
             account.held = account.held.saturating_sub(held);
             account.spent = account.spent + actual;
@@ -143,6 +165,9 @@ impl Budget {
         let mut next = Some(self);
         while let Some(budget) = next {
             change(&mut budget.account());
+            if let Some(beside) = &budget.0.beside {
+                change(&mut beside.account());
+            }
             next = budget.0.parent.as_ref();
         }
     }
@@ -219,46 +244,6 @@ fn higher<T: Ord>(present: Option<T>, new: Option<T>) -> Option<T> {
     match (present, new) {
         (Some(present), Some(new)) => Some(present.max(new)),
         (present, _) => present,
-    }
-}
-
-/// Money, tokens and a call held for one call.
-///
-/// Dropped without being settled, it is given back and nothing counts as spent.
-#[must_use = "a reservation that is dropped is given back"]
-#[derive(Debug)]
-pub struct Reservation {
-    // Empty once settled or recorded.
-    budget: Option<Budget>,
-    amount: Spend,
-}
-
-impl Reservation {
-    /// What is held.
-    pub fn amount(&self) -> Spend {
-        self.amount
-    }
-
-    /// The call is over and cost `actual`.
-    pub fn settle(mut self, actual: Spend) {
-        if let Some(budget) = self.budget.take() {
-            budget.settle(self.amount, actual);
-        }
-    }
-
-    /// Leaves the amount held and turns it into data, for an event;
-    /// `Budget::adopt` takes it up again.
-    pub fn record(mut self) -> Spend {
-        self.budget = None;
-        self.amount
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        if let Some(budget) = self.budget.take() {
-            budget.settle(self.amount, Spend::default());
-        }
     }
 }
 
@@ -357,6 +342,36 @@ mod tests {
         assert_eq!(
             (session.spent().usd, session.held().usd),
             (usd(0.25), Usd::ZERO)
+        );
+    }
+
+    #[test]
+    fn an_agents_calls_count_beside_the_runs_they_are_made_in() {
+        let session = Budget::new("session", money(10.0));
+        let agent = Budget::new("agent", money(1.0));
+        let (one, two) = (
+            session.child("one", money(5.0)),
+            session.child("two", money(0.5)),
+        );
+        let (mine, helped) = (one.beside(&agent), two.beside(&agent));
+        assert!(mine.is_limited() && mine.money_limited().is_some());
+        mine.hold(call(0.7)).unwrap().settle(call(0.6));
+        let error = helped.hold(call(0.6)).unwrap_err().to_string();
+        assert!(
+            error.starts_with("budget `agent` allows $1.00: $0.60 spent"),
+            "{error}"
+        );
+        // What another refuses is not held here either.
+        let error = two
+            .beside(&Budget::new("other", money(9.0)))
+            .hold(call(0.6));
+        assert!(error.unwrap_err().to_string().starts_with("budget `two`"));
+        helped.hold(call(0.4)).unwrap().settle(call(0.4));
+        assert_eq!(agent.spent().usd, usd(1.0));
+        assert_eq!((one.spent().usd, two.spent().usd), (usd(0.6), usd(0.4)));
+        assert_eq!(
+            (session.spent().usd, session.held().usd),
+            (usd(1.0), Usd::ZERO)
         );
     }
 

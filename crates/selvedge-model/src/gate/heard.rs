@@ -3,6 +3,7 @@
 use selvedge_ledger::Payload;
 
 use super::ask::Broken;
+use super::spend::Spend;
 use crate::error::ModelError;
 use crate::money::Price;
 use crate::types::{Delta, Request, Usage};
@@ -19,6 +20,8 @@ pub(super) struct Heard {
     bytes: u64,
     /// Pieces that are not shown, such as those of a tool call: a token each, about.
     unshown: u64,
+    /// What the provider has counted, and whether that is all.
+    used: Option<(Usage, bool)>,
     is_anything: bool,
     pub(super) first_token_ms: Option<u64>,
 }
@@ -33,6 +36,10 @@ impl Heard {
         match delta {
             Delta::Text(text) => self.text.push_str(text),
             Delta::Reasoning(_) => {}
+            Delta::Used { usage, is_all } => {
+                self.used = Some((*usage, *is_all));
+                return;
+            }
             Delta::Alive => {
                 self.unshown += 1;
                 return;
@@ -48,26 +55,25 @@ impl Heard {
 
     /// Tokens that the answer has for certain by now.
     pub(super) fn tokens_min(&self) -> u64 {
-        self.bytes / BYTES_PER_TOKEN_MAX
+        let counted = self.used.map_or(0, |(usage, _)| usage.output);
+        counted.max(self.bytes / BYTES_PER_TOKEN_MAX)
     }
 
-    /// What is left of the attempt, if it had begun to answer.
+    /// What is left of the attempt, if it had begun to answer. A request is of
+    /// `input_worst` tokens at most.
     pub(super) fn broken(
         self,
         request: &Request,
         error: &ModelError,
         price: Option<Price>,
+        input_worst: u64,
     ) -> Option<Broken> {
         if !self.is_anything {
             return None;
         }
-        let likely = self.bytes.div_ceil(BYTES_PER_TOKEN) + self.unshown;
-        let may_be = u64::from(request.output_tokens_max);
-        let usage = Usage {
-            input: request.bytes().div_ceil(BYTES_PER_TOKEN),
-            output: likely.min(may_be).max(self.tokens_min()),
-            ..Usage::default()
-        };
+        let is_counted = self.used.is_some_and(|(_, is_all)| is_all);
+        let usage = self.likely(request);
+        let at_most = (!is_counted).then(|| self.at_most(request, usage, price, input_worst));
         Some(Broken {
             model: request.model.clone(),
             text: Payload::new(self.text),
@@ -75,6 +81,138 @@ impl Heard {
             tier: error.tier(),
             usage,
             cost: price.map(|price| price.cost(&usage)),
+            is_counted,
+            at_most,
         })
+    }
+
+    /// What the provider has counted, and an estimate of what it has not.
+    fn likely(&self, request: &Request) -> Usage {
+        if let Some((usage, true)) = self.used {
+            return usage;
+        }
+        let counted = self.used.map(|(usage, _)| usage).unwrap_or_default();
+        let likely = self.bytes.div_ceil(BYTES_PER_TOKEN) + self.unshown;
+        let may_be = u64::from(request.output_tokens_max);
+        let input = match counted.input {
+            0 => request.bytes().div_ceil(BYTES_PER_TOKEN),
+            counted => counted,
+        };
+        Usage {
+            input,
+            output: likely.min(may_be).max(self.tokens_min()),
+            ..counted
+        }
+    }
+
+    /// The most it can have used: a model may have thought without being heard.
+    fn at_most(
+        &self,
+        request: &Request,
+        usage: Usage,
+        price: Option<Price>,
+        input_worst: u64,
+    ) -> Spend {
+        let output = u64::from(request.output_tokens_max).max(usage.output);
+        let is_input_counted = self.used.is_some_and(|(usage, _)| usage.input > 0);
+        let (input, cost) = match is_input_counted {
+            true => {
+                let cost = price.map(|price| price.cost(&Usage { output, ..usage }));
+                (usage.input, cost)
+            }
+            false => {
+                let input = input_worst.max(usage.input);
+                (input, price.map(|price| price.worst(input, output)))
+            }
+        };
+        Spend {
+            calls: 0,
+            ..Spend::one(input.saturating_add(output), cost)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::money::Usd;
+    use crate::types::Message;
+
+    fn request() -> Request {
+        Request {
+            model: "here/one".into(),
+            agent: "engineer".into(),
+            turn: 0,
+            system: Arc::from("s".repeat(400)),
+            messages: vec![Arc::new(Message::user("hello"))],
+            tools: Arc::from([]),
+            output_schema: None,
+            output_tokens_max: 1000,
+            temperature: None,
+        }
+    }
+
+    fn price() -> Option<Price> {
+        Some(Price {
+            input: Usd::from_dollars(1.0)?,
+            cached: Usd::from_dollars(0.1),
+            cache_written: None,
+            output: Usd::from_dollars(10.0)?,
+            long: None,
+        })
+    }
+
+    fn broken(deltas: &[Delta]) -> Option<Broken> {
+        let mut heard = Heard::default();
+        deltas.iter().for_each(|delta| heard.note(delta, || 1));
+        heard.broken(&request(), &ModelError::Cancelled, price(), 700)
+    }
+
+    fn used(input: u64, cached: u64, output: u64, is_all: bool) -> Delta {
+        let usage = Usage {
+            input,
+            cached,
+            output,
+            ..Usage::default()
+        };
+        Delta::Used { usage, is_all }
+    }
+
+    #[test]
+    fn an_attempt_that_never_began_has_nothing_to_keep() {
+        assert_eq!(broken(&[]), None);
+    }
+
+    #[test]
+    fn what_nobody_counted_is_estimated_and_bounded_by_the_worst_case() {
+        let broken = broken(&[Delta::Text("word ".repeat(8))]).unwrap();
+        assert!(!broken.is_counted);
+        assert_eq!((broken.usage.input, broken.usage.output), (102, 10));
+        assert_eq!(broken.cost, Usd::from_dollars(0.000_202));
+        let at_most = broken.spend();
+        assert_eq!((at_most.tokens, at_most.calls), (1700, 0));
+        assert_eq!(at_most.usd, Usd::from_dollars(0.0107).unwrap());
+    }
+
+    #[test]
+    fn what_was_counted_before_the_break_is_taken_as_it_is() {
+        let opening = used(500, 400, 1, false);
+        let words = Delta::Text("word ".repeat(8));
+        let broken_off = broken(&[opening.clone(), words.clone()]).unwrap();
+        assert!(!broken_off.is_counted, "the answer was still growing");
+        assert_eq!(
+            (broken_off.usage.input, broken_off.usage.cached),
+            (500, 400)
+        );
+        assert_eq!(broken_off.usage.output, 10);
+        // The request is known, so only the answer is uncertain.
+        assert_eq!(broken_off.spend().tokens, 1500);
+        assert_eq!(broken_off.spend().usd, Usd::from_dollars(0.010_14).unwrap());
+        let whole = broken(&[opening, words, used(500, 400, 37, true)]).unwrap();
+        assert!(whole.is_counted);
+        assert_eq!((whole.usage.output, whole.spend().tokens), (37, 537));
+        assert_eq!(Some(whole.spend().usd), whole.cost);
     }
 }

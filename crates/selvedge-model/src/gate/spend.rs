@@ -49,7 +49,8 @@ impl Spend {
         }
     }
 
-    pub(super) fn saturating_sub(self, other: Self) -> Self {
+    /// What is left of it without `other`.
+    pub fn saturating_sub(self, other: Self) -> Self {
         Self {
             usd: self.usd.saturating_sub(other.usd),
             tokens: self.tokens.saturating_sub(other.tokens),

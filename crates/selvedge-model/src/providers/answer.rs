@@ -156,6 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_keeps_the_name_it_began_with() {
+        let mut known = None;
+        for said in [None, Some("one"), None, Some(""), Some("one")] {
+            note_model(&mut known, said.map(str::to_owned)).unwrap();
+        }
+        let why = note_model(&mut known, Some("two".to_owned())).unwrap_err();
+        assert_eq!(why, "the answer of `one` went on as one of `two`");
+    }
+
+    #[test]
     fn arguments_that_came_twice_are_noticed() {
         assert!(holds_two_values(r#"{"a":1}{"a":1}"#) && holds_two_values("{} []"));
         assert!(!holds_two_values(r#"{"a":{"b":{}}}"#) && !holds_two_values(r#"{"a":"#));

@@ -130,7 +130,8 @@ impl Providers {
     }
 }
 
-pub(crate) fn provider_of(model: &str) -> &str {
+/// The provider of `provider/model`.
+pub fn provider_of(model: &str) -> &str {
     model
         .split_once('/')
         .map_or(model, |(provider, _)| provider)

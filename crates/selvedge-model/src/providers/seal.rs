@@ -32,15 +32,21 @@ pub(super) enum Kind {
     Next,
     /// The next words, and what they are for (Responses).
     Phase,
+    /// A thought, and the field it came in (Chat Completions).
+    Field,
+    /// What its provider says of a thought: JSON without colons (OpenRouter).
+    Details,
 }
 
-const KINDS: [(Kind, &str); 6] = [
+const KINDS: [(Kind, &str); 8] = [
     (Kind::Signature, "signature"),
     (Kind::Redacted, "redacted"),
     (Kind::Item, "item"),
     (Kind::Thought, "thought"),
     (Kind::Next, "next"),
     (Kind::Phase, "phase"),
+    (Kind::Field, "field"),
+    (Kind::Details, "details"),
 ];
 
 impl<'a> Seal<'a> {

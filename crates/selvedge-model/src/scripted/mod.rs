@@ -50,7 +50,8 @@ const PROVIDER: &str = "scripted";
 ///       stop: length                    # end, tools, length or filtered
 /// ```
 ///
-/// Only `agents` is required. An `error` (`transient`, `rate_limited`, `degraded`,
+/// Only `agents` is required. An agent that is called for one task after another may
+/// have turns for each, such as `builder/task-002`. An `error` (`transient`, `rate_limited`, `degraded`,
 /// `permanent` or `user_fixable`, with `what` and `hint`) is what one attempt at
 /// the turn after it gets; with `after`, it breaks off after these words.
 pub struct ScriptedModel {
@@ -240,8 +241,11 @@ impl Provider for ScriptedModel {
 impl Script {
     /// The turn, or what is said before what goes wrong.
     fn turn(&self, request: &Request) -> Result<&Turn, (String, ModelError)> {
-        let Some(slots) = self.agents.get(&request.agent) else {
-            let names = nearest(&request.agent, self.agents.keys().map(String::as_str));
+        // `builder/task-002` has turns of its own, or those of every `builder`.
+        let own = self.agents.get(&request.agent);
+        let role = request.agent.split('/').next().unwrap_or_default();
+        let Some(slots) = own.or_else(|| self.agents.get(role)) else {
+            let names = nearest(role, self.agents.keys().map(String::as_str));
             let hint = did_you_mean(&names);
             let what = format!("has no agent `{}`{hint}", request.agent);
             return Err(self.refuse(what));

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use selvedge_model::{ErrorTier, Part, Stop, Usage};
+use selvedge_model::{Delta, ErrorTier, Part, Stop, Usage};
 use selvedge_testkit::{Reply, ReplyFault, Wire};
+use tokio_util::sync::CancellationToken;
 
-use crate::world::{WIRES, World};
+use crate::world::{WIRES, World, request};
 
 fn rich() -> Reply {
     let usage = Usage {
@@ -57,7 +58,7 @@ async fn an_answer_carries_everything_that_was_said() {
             panic!("{response:?}")
         };
         assert_eq!(&**text.text().unwrap(), rich().reasoning.unwrap().0);
-        let sealed = matches!(wire, Wire::Anthropic | Wire::Responses);
+        let sealed = wire != Wire::Gemini;
         assert_eq!(signature.is_some(), sealed, "{wire:?}");
     }
 }
@@ -162,4 +163,41 @@ async fn calls_one_after_the_other_share_a_connection() {
             .collect();
         assert_eq!(peers.len(), 1, "{wire:?}");
     }
+}
+
+#[tokio::test]
+async fn what_a_provider_counted_is_known_before_the_answer_is_whole() {
+    let usage = Usage {
+        input: 500,
+        output: 37,
+        ..Usage::default()
+    };
+    for wire in [Wire::OpenAi, Wire::Anthropic, Wire::Gemini] {
+        let world = World::new(wire).await;
+        world.server.push(Reply::text("hello there").usage(usage));
+        let mut told = Vec::new();
+        let mut sink = |delta| {
+            if let Delta::Used { usage, is_all } = delta {
+                told.push((usage, is_all));
+            }
+        };
+        let cancel = CancellationToken::new();
+        let answer = world.provider.ask(&request(), &mut sink, &cancel).await;
+        assert_eq!(answer.unwrap().usage, usage, "{wire:?}");
+        assert_eq!(told.last(), Some(&(usage, true)), "{wire:?}");
+    }
+    // Anthropic counts the request before it answers.
+    let world = World::new(Wire::Anthropic).await;
+    let cut = Reply::text("hello there").usage(usage);
+    world.server.push(cut.with_fault(ReplyFault::NoStop));
+    let mut told = Vec::new();
+    let mut sink = |delta| told.extend(matches!(delta, Delta::Used { .. }).then_some(delta));
+    let cancel = CancellationToken::new();
+    let answer = world.provider.ask(&request(), &mut sink, &cancel).await;
+    answer.unwrap_err();
+    let opening = told.first();
+    assert!(
+        matches!(opening, Some(Delta::Used { usage, is_all: false }) if usage.input == 500),
+        "{opening:?}"
+    );
 }

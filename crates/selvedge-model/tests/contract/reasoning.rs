@@ -110,6 +110,17 @@ async fn gemini_gets_each_signature_back_on_the_part_it_came_with() {
 }
 
 #[tokio::test]
+async fn chat_completions_gets_its_reasoning_back_in_the_field_it_came_in() {
+    let body = sent_back(Wire::OpenAi, Wire::OpenAi, "test/model-1").await;
+    let said = &body["messages"][2];
+    assert_eq!(said["reasoning_content"], "hm", "{body}");
+    assert_eq!(
+        (&said["role"], &said["content"]),
+        (&json!("assistant"), &json!("Looking."))
+    );
+}
+
+#[tokio::test]
 async fn nobody_else_gets_it() {
     for from in WIRES {
         for wire in WIRES {

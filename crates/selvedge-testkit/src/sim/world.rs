@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Limits, RunSpec};
+use selvedge_agent::{
+    AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Limits, RunSpec, Terms,
+};
 use selvedge_ledger::{Ledger, LedgerError, Mode, Payload, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_model::{Catalogue, Gate, Providers, ToolDefinition};
 use selvedge_runtime::{
@@ -442,7 +444,10 @@ impl<'a> Universe<'a> {
             Rest::Paused(reasons) => {
                 if reasons.contains_key("budget") {
                     self.hit("budget exhausted");
-                    let raise = Signal::RaiseBudget { usd: 1000.0 };
+                    let raise = Signal::RaiseBudget {
+                        usd: Some(1000.0),
+                        tokens: None,
+                    };
                     raise
                         .send(ledger, clock, &session(), "human", format!("{id}-b"))
                         .await?;
@@ -594,6 +599,8 @@ impl<'a> Universe<'a> {
             system: Payload::new("You help."),
             tools: tools.clone(),
             definitions: Payload::new(json!(definitions).to_string()),
+            offers: None,
+            skills: None,
             limits,
             output_schema: None,
             approve: Approve::Ask,
@@ -603,7 +610,9 @@ impl<'a> Universe<'a> {
                 ..Policy::default()
             },
             budget_usd: None,
+            budget_tokens: None,
             workspace: PathBuf::from("."),
+            terms: Terms::default(),
             team: BTreeMap::new(),
         };
         tools.insert("delegate".into(), World::Delegates);

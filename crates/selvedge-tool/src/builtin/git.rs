@@ -6,16 +6,22 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::process::{self, Limits, Patience, Process};
 use crate::tool::{ToolContext, ToolOutput};
-use crate::workspace::{PathError, refuse_git};
+use crate::workspace::{PathError, Workspace, refuse_git};
 
 /// Git, at the root of a workspace.
-pub(super) struct Git<'a> {
-    context: &'a ToolContext,
+pub(crate) struct Git<'a> {
+    workspace: &'a Workspace,
+    cancel: &'a CancellationToken,
+    timeout: Duration,
     program: PathBuf,
     options: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// A commit.
@@ -24,6 +30,9 @@ pub(super) struct Commit {
     pub(super) parents: Vec<String>,
     pub(super) message: String,
 }
+
+/// The bundle of all git tools.
+pub(super) const GIT: &str = "git";
 
 // Whatever a repository could make git run, and what would ask or wait.
 const HARDENED: [&str; 18] = [
@@ -51,20 +60,19 @@ const HARDENED: [&str; 18] = [
 impl<'a> Git<'a> {
     /// The repository of the workspace, to look at.
     pub(super) async fn open(context: &'a ToolContext) -> Result<Self, ToolOutput> {
-        let program = process::find("git", context.workspace.root())
-            .ok_or_else(|| ToolOutput::error("git is not installed on this machine"))?;
-        let mut options = vec!["--no-pager".into(), "--literal-pathspecs".into()];
-        for setting in HARDENED {
-            options.extend(["-c".into(), OsString::from(setting)]);
-        }
-        let mut git = Self {
-            context,
-            program,
-            options,
-        };
+        Self::of(&context.workspace, &context.cancel, context.timeout).await
+    }
+
+    /// The same where there is no tool at work.
+    pub(crate) async fn of(
+        workspace: &'a Workspace,
+        cancel: &'a CancellationToken,
+        timeout: Duration,
+    ) -> Result<Self, ToolOutput> {
+        let mut git = Self::apart(workspace, cancel, timeout)?;
         let query = words(&["rev-parse", "--show-toplevel"]);
         let top = git.must("find the repository", query).await?;
-        if Some(Path::new(top.trim_end())) != top_of(context.workspace.root()) {
+        if Some(Path::new(top.trim_end())) != top_of(workspace.root()) {
             return Err(ToolOutput::error(
                 "the repository says that its files are elsewhere (`core.worktree`); nothing was \
                  done: tell the user",
@@ -72,6 +80,41 @@ impl<'a> Git<'a> {
         }
         git.without_filters().await?;
         Ok(git)
+    }
+
+    /// Git without a repository of the workspace's own: variables say which it is.
+    pub(crate) fn apart(
+        workspace: &'a Workspace,
+        cancel: &'a CancellationToken,
+        timeout: Duration,
+    ) -> Result<Self, ToolOutput> {
+        let program = process::find("git", workspace.root())
+            .ok_or_else(|| ToolOutput::error("git is not installed on this machine"))?;
+        let mut options = vec!["--no-pager".into(), "--literal-pathspecs".into()];
+        for setting in HARDENED {
+            options.extend(["-c".into(), OsString::from(setting)]);
+        }
+        Ok(Self {
+            workspace,
+            cancel,
+            timeout,
+            program,
+            options,
+            variables: Vec::new(),
+        })
+    }
+
+    /// The same with variables of its own, such as another index.
+    pub(crate) fn with(&self, variables: &[(&str, &Path)]) -> Self {
+        let own = variables
+            .iter()
+            .map(|(name, path)| (OsString::from(name), path.as_os_str().to_owned()));
+        Self {
+            program: self.program.clone(),
+            options: self.options.clone(),
+            variables: self.variables.iter().cloned().chain(own).collect(),
+            ..*self
+        }
     }
 
     /// The same, to commit to.
@@ -97,8 +140,27 @@ impl<'a> Git<'a> {
 
     /// Switches off the filters that the repository itself defines. Those of the user,
     /// such as LFS, are wanted.
-    async fn without_filters(&mut self) -> Result<(), ToolOutput> {
+    pub(crate) async fn without_filters(&mut self) -> Result<(), ToolOutput> {
         let pattern = r"^filter\..*\.(clean|smudge|process|required)$";
+        let off = |name: &str| match name.ends_with(".required") {
+            true => "false",
+            false => "",
+        };
+        self.without(pattern, off).await
+    }
+
+    /// Switches off the programs that the repository itself names to merge files. Where
+    /// one would be asked, there is a conflict.
+    pub(crate) async fn without_drivers(&mut self) -> Result<(), ToolOutput> {
+        self.without(r"^merge\..*\.driver$", |_| "false").await
+    }
+
+    /// Sets what the repository itself says under names that fit `pattern` to `value`.
+    async fn without(
+        &mut self,
+        pattern: &str,
+        value: impl Fn(&str) -> &'static str,
+    ) -> Result<(), ToolOutput> {
         let query = [
             "config",
             "--show-scope",
@@ -122,11 +184,7 @@ impl<'a> Git<'a> {
                     name.escape_debug()
                 )));
             }
-            let value = if name.ends_with(".required") {
-                "false"
-            } else {
-                ""
-            };
+            let value = value(name);
             self.options
                 .extend(["-c".into(), format!("{name}={value}").into()]);
         }
@@ -134,7 +192,7 @@ impl<'a> Git<'a> {
     }
 
     /// Commits as Selvedge where the user has not said who they are.
-    async fn with_identity(&mut self) -> Result<(), ToolOutput> {
+    pub(crate) async fn with_identity(&mut self) -> Result<(), ToolOutput> {
         for (name, fallback) in [
             ("user.name", "Selvedge"),
             ("user.email", "selvedge@localhost"),
@@ -182,7 +240,7 @@ impl<'a> Git<'a> {
     }
 
     /// Runs git, which must succeed.
-    pub(super) async fn must(
+    pub(crate) async fn must(
         &self,
         purpose: &str,
         arguments: Vec<OsString>,
@@ -197,8 +255,8 @@ impl<'a> Git<'a> {
     }
 
     /// Runs git: whether it succeeded, and what it printed.
-    async fn ask(&self, arguments: Vec<OsString>) -> Result<(bool, String), ToolOutput> {
-        let workspace = &self.context.workspace;
+    pub(crate) async fn ask(&self, arguments: Vec<OsString>) -> Result<(bool, String), ToolOutput> {
+        let workspace = self.workspace;
         let failed =
             |error: std::io::Error| ToolOutput::error(format!("git could not be run: {error}"));
         let mut environment = process::git_environment();
@@ -209,21 +267,27 @@ impl<'a> Git<'a> {
         ] {
             environment.push((name.into(), value.into()));
         }
+        environment.extend(self.variables.iter().cloned());
         let process = Process {
             program: self.program.clone(),
             arguments: self.options.iter().cloned().chain(arguments).collect(),
             directory: workspace.open_dir(Path::new("")).map_err(failed)?,
             directory_path: workspace.root().to_owned(),
             environment,
-            limits: Limits::new(Patience::exactly(self.context.timeout)),
+            limits: Limits::new(Patience::exactly(self.timeout)),
             // It is Selvedge that calls it, and it must write what commands may not.
             enclosure: None,
         };
         let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
-        let finished = process
-            .run(&self.context.cancel, &silent)
-            .await
-            .map_err(failed)?;
+        let bytes_max = process.limits.output_bytes_max as u64;
+        let finished = process.run(self.cancel, &silent).await.map_err(failed)?;
+        // Of what is longer the middle is missing, and nobody reading it would know.
+        if finished.bytes > bytes_max {
+            return Err(ToolOutput::error(format!(
+                "git printed {} bytes, more than the {bytes_max} that are read",
+                finished.bytes
+            )));
+        }
         if finished.stopped.is_some() {
             return Err(ToolOutput {
                 interrupted: true,
@@ -236,11 +300,11 @@ impl<'a> Git<'a> {
 }
 
 /// The nearest folder, from `root` upwards, that has a `.git` in it.
-fn top_of(root: &Path) -> Option<&Path> {
+pub(crate) fn top_of(root: &Path) -> Option<&Path> {
     root.ancestors().find(|folder| folder.join(".git").exists())
 }
 
-pub(super) fn words(words: &[&str]) -> Vec<OsString> {
+pub(crate) fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::git::{Git, revision, words};
+use super::git::{GIT, Git, revision, words};
 use crate::policy::{Deed, Operation};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
@@ -45,7 +45,12 @@ impl Tool for GitBranch {
     fn deed(&self, _: &Value) -> Deed {
         Deed::Git {
             operation: Operation::BranchCreate,
+            paths: Vec::new(),
         }
+    }
+
+    fn bundle(&self) -> Option<&str> {
+        Some(GIT)
     }
 
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::git::{Commit, Git, path as plain};
-use crate::policy::{Deed, Operation};
+use super::git::{Commit, GIT, Git, path as plain};
+use crate::policy::{Deed, Operation, risks};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 
@@ -48,10 +48,16 @@ impl Tool for GitCommit {
         }
     }
 
-    fn deed(&self, _: &Value) -> Deed {
+    fn deed(&self, input: &Value) -> Deed {
+        let paths = input["paths"].as_array().into_iter().flatten();
         Deed::Git {
             operation: Operation::Commit,
+            paths: paths.filter_map(Value::as_str).map(str::to_owned).collect(),
         }
+    }
+
+    fn bundle(&self) -> Option<&str> {
+        Some(GIT)
     }
 
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {
@@ -130,7 +136,16 @@ async fn commit(
     let arguments = [&arguments[..], &["--no-edit", &message, "--"]].concat();
     git.must("commit", with_paths(&arguments)).await?;
     match git.head().await? {
-        Some(commit) => Ok(confirm(&commit)),
+        Some(commit) => {
+            let mut output = confirm(&commit);
+            let names = paths.iter().map(|path| path.to_string_lossy());
+            let names: Vec<String> = names.map(Into::into).collect();
+            let listed = risks(names.iter().map(String::as_str));
+            if !listed.is_empty() {
+                output.note("risks", json!(listed));
+            }
+            Ok(output)
+        }
         None => Err(ToolOutput::error(
             "git reported success, yet there is no commit",
         )),
@@ -206,6 +221,37 @@ mod tests {
         assert_eq!(git(&world, &["ls-tree", "--name-only", "HEAD"]), "*\na");
         assert_eq!(git(&world, &["diff", "--cached", "--name-only"]), "b");
         assert_eq!(output.facts["commit"], git(&world, &["rev-parse", "HEAD"]));
+    }
+
+    #[tokio::test]
+    async fn a_commit_says_which_of_its_files_run_later() {
+        let world = repository(&[(".github/workflows/ci.yml", "on: push"), ("a", "1")]);
+        let paths = |paths: &[&str]| json!({"message": "Change", "paths": paths});
+        let input = paths(&[".github/workflows/ci.yml", "a"]);
+        let checked = world.check("git_commit", &input.to_string()).unwrap();
+        let (workspace, mut policy) = (&world.context.workspace, (*world.context.policy).clone());
+        policy.crafts = vec![crate::policy::Craft::Tester];
+        let verdict = world
+            .toolbox
+            .judge(workspace, &policy.into(), &checked)
+            .await;
+        let reason = verdict.finding.reason;
+        assert!(reason.contains("a tester commits"), "{reason}");
+        assert!(
+            reason.contains("`.github/workflows/ci.yml` (runs in CI)"),
+            "{reason}"
+        );
+        let output = world.call("git_commit", input).await;
+        let listed = json!([{"path": ".github/workflows/ci.yml", "reason": "runs in CI"}]);
+        assert_eq!(output.facts["risks"], listed, "{}", output.text);
+        world.write("a", "2");
+        let output = world.call("git_commit", paths(&["a"])).await;
+        assert_eq!(
+            output.facts["risks"],
+            serde_json::Value::Null,
+            "{}",
+            output.text
+        );
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::git::Git;
+use super::git::{GIT, Git};
 use crate::policy::{Deed, Operation};
 use crate::schema;
 use crate::tool::{Tool, ToolContext, ToolOutput, ToolSpec, World};
@@ -47,7 +47,12 @@ impl<T: Looking> Tool for Look<T> {
     fn deed(&self, _: &Value) -> Deed {
         Deed::Git {
             operation: Operation::Read,
+            paths: Vec::new(),
         }
+    }
+
+    fn bundle(&self) -> Option<&str> {
+        Some(GIT)
     }
 
     async fn run(&self, context: &ToolContext, input: &Value, _: &Value) -> ToolOutput {

@@ -394,3 +394,56 @@ async fn each_tool_is_what_the_table_says_of_it() {
         }
     }
 }
+
+/// Gives git something to read, and returns what it prints.
+fn feed(world: &World, arguments: &[&str], input: &str) -> String {
+    use std::io::Write;
+    let mut child = Command::new("git")
+        .args(arguments)
+        .current_dir(world.root())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().into()
+}
+
+#[tokio::test]
+async fn a_tree_that_leads_through_a_link_or_into_git_s_own_folder_writes_nothing_there() {
+    for name in ["a", ".git", ".GIT"] {
+        let world = repository();
+        let outside = world.outside().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        let target = match name {
+            "a" => outside.display().to_string(),
+            _ => "hooks".into(),
+        };
+        let link = feed(&world, &["hash-object", "-w", "--stdin"], &target);
+        let evil = feed(&world, &["hash-object", "-w", "--stdin"], "evil\n");
+        let folder = feed(
+            &world,
+            &["mktree"],
+            &format!("100755 blob {evil}\tpost-checkout\n"),
+        );
+        // The same name twice: as a link to elsewhere, and as a folder with a file in it.
+        let tree = match name {
+            "a" => format!("120000 blob {link}\ta\n040000 tree {folder}\ta\n"),
+            _ => format!("040000 tree {folder}\t{name}\n"),
+        };
+        let tree = feed(&world, &["mktree"], &tree);
+        let commit = git(&world, &["commit-tree", "-m", "Evil", &tree]);
+        git(&world, &["update-ref", "refs/heads/main", &commit]);
+        world
+            .call("git_worktree", json!({"action": "add", "name": "aside"}))
+            .await;
+        let left = std::fs::read_dir(&outside).unwrap().count();
+        assert_eq!(left, 0, "{name} led outside");
+        let hook = world.root().join(".git/hooks/post-checkout");
+        assert!(!hook.exists(), "{name} left a hook");
+    }
+}

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::git::{Git, words};
+use super::git::{GIT, Git, words};
 use super::git_branch::{commit, own_branch, tip};
 use crate::policy::{Deed, Operation};
 use crate::schema;
@@ -59,7 +59,12 @@ impl Tool for GitWorktree {
     fn deed(&self, _: &Value) -> Deed {
         Deed::Git {
             operation: Operation::BranchCreate,
+            paths: Vec::new(),
         }
+    }
+
+    fn bundle(&self) -> Option<&str> {
+        Some(GIT)
     }
 
     async fn prepare(&self, context: &ToolContext, input: &Value) -> Result<Value, ToolOutput> {

@@ -5,7 +5,7 @@ mod change;
 mod discover_tools;
 mod edit_file;
 mod finish;
-mod git;
+pub(crate) mod git;
 mod git_blame;
 mod git_branch;
 mod git_branches;
@@ -22,8 +22,10 @@ mod list_files;
 mod multi_edit;
 mod read_file;
 mod replace;
+mod request_tools;
 mod run_command;
 mod search_files;
+mod use_skill;
 mod write_file;
 
 pub use discover_tools::DiscoverTools;
@@ -54,8 +56,10 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(list_files::ListFiles),
         Arc::new(multi_edit::MultiEdit),
         Arc::new(read_file::ReadFile),
+        Arc::new(request_tools::RequestTools),
         Arc::new(run_command::RunCommand::default()),
         Arc::new(search_files::SearchFiles),
+        Arc::new(use_skill::UseSkill),
         Arc::new(write_file::WriteFile),
     ]
 }

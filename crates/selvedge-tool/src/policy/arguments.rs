@@ -95,6 +95,10 @@ pub(super) fn set_by(name: &str, words: &[Word]) -> Option<Finding> {
         return Some(Finding::ask(name, reason));
     }
     let variable = texts().find(|text| {
+        let text = match name {
+            "printf" => text.strip_prefix("-v").unwrap_or(text),
+            _ => text,
+        };
         let variable = text.split('=').next().unwrap_or(text);
         sets && PROGRAMS.is_decisive(variable)
     })?;
@@ -106,7 +110,19 @@ pub(super) fn set_by(name: &str, words: &[Word]) -> Option<Finding> {
 pub(super) fn takes_text_first(name: &str) -> bool {
     matches!(
         name,
-        "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "mawk" | "jq" | "yq"
+        "grep"
+            | "egrep"
+            | "fgrep"
+            | "rg"
+            | "ag"
+            | "sed"
+            | "awk"
+            | "gawk"
+            | "mawk"
+            | "nawk"
+            | "original-awk"
+            | "jq"
+            | "yq"
     )
 }
 

@@ -19,6 +19,9 @@ pub(crate) struct Bound<'a> {
     pub(crate) fence: Option<&'a str>,
     /// The files that it would run, and the hashes of their bytes.
     pub(crate) scripts: Vec<(String, String)>,
+    /// The digest of what a server says of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) definition: Option<&'a str>,
 }
 
 impl Bound<'_> {
@@ -54,6 +57,7 @@ mod tests {
             workspace: "/srv/app".into(),
             fence: Some("on"),
             scripts: vec![("a".into(), "1".into())],
+            definition: Some("d1"),
         };
         let environment = ["PATH".to_owned()];
         let digest = bound().digest(&environment);
@@ -78,6 +82,10 @@ mod tests {
                 ..bound()
             },
             Bound { scripts, ..bound() },
+            Bound {
+                definition: Some("d2"),
+                ..bound()
+            },
         ];
         for changed in changed {
             assert_ne!(changed.digest(&environment), digest, "{changed:?}");

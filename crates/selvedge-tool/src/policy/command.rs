@@ -10,7 +10,7 @@ use super::arguments::{
     guarded, inner_commands, leading_options, removal, set_by, takes_text_first,
 };
 use super::git;
-use super::programs::{Kind, PROGRAMS};
+use super::programs::{Kind, PROGRAMS, spellings};
 use super::rules::base;
 use super::script::{awk_is_plain, sed_is_plain};
 use super::shell::{self, Redirect, Script, Segment, Word};
@@ -63,6 +63,35 @@ fn doubts(script: &Script) -> impl Iterator<Item = Finding> {
         .map(|why| Finding::ask("shell syntax", why))
 }
 
+/// A program that runs what another one fetches: `bash <(curl …)`, `eval "$(curl …)"`.
+fn fetched(script: &Script, at: usize, segment: &Segment) -> Option<Finding> {
+    let name = base(segment.program()?);
+    let runs = matches!(
+        PROGRAMS.kind(PROGRAMS.known_as(name)),
+        Kind::Interprets { .. }
+    ) || matches!(name, "eval" | "source" | ".");
+    let inner = script.segments.get(at + 1..).unwrap_or_default();
+    let is_read = |text: &str| {
+        let from = |redirect: &Redirect| match redirect {
+            Redirect::From(word) => word.shown().contains(text),
+            Redirect::To(_) | Redirect::Text => false,
+        };
+        segment.redirects.iter().any(from)
+    };
+    let is_inside = |other: &&Segment| {
+        other.is_apart && (segment.text.contains(&*other.text) || is_read(&other.text))
+    };
+    let mut inside = inner.iter().take_while(is_inside);
+    let is_fetched = |other: &Segment| {
+        let program = other.program().map(base);
+        program.is_some_and(|program| PROGRAMS.is_fetcher(program))
+    };
+    (runs && inside.any(is_fetched)).then(|| {
+        let reason = format!("`{name}` would run what was fetched from the network");
+        Finding::deny("fetched program", reason)
+    })
+}
+
 struct Court<'a> {
     policy: &'a Policy,
     site: &'a Site,
@@ -106,6 +135,7 @@ impl Court<'_> {
                 .any(|p| PROGRAMS.is_fetcher(base(p)))
         });
         findings.extend(self.words(&segment.words, feed));
+        findings.extend(fetched(script, at, segment));
         match segment.program() {
             Some("cd" | "pushd") => self.go(segment),
             Some("popd") => self.here = None,
@@ -200,9 +230,10 @@ impl Court<'_> {
             findings.extend(self.git(&line));
             texts = line.words;
         }
-        texts[0] = if program == name { name } else { program };
+        texts[0] = program;
+        let name = PROGRAMS.known_as(name);
         let kind = PROGRAMS.kind(name);
-        let ruled = self.rules(&texts, words, kind == Kind::Wraps);
+        let ruled = self.rules(&texts, words, kind);
         let is_allowed = !ruled.is_empty() && ruled.iter().all(|f| f.decision == Decision::Allow);
         findings.extend(ruled);
         texts[0] = name;
@@ -218,21 +249,38 @@ impl Court<'_> {
     }
 
     /// What the layers of rules say.
-    fn rules(&self, texts: &[&str], words: &[Word], is_wrapper: bool) -> Vec<Finding> {
+    fn rules(&self, texts: &[&str], words: &[Word], kind: Kind) -> Vec<Finding> {
         let is_written_out = words.iter().all(|word| !word.is_dynamic());
         let mut findings = Vec::new();
         for layer in &self.policy.layers {
-            // What a wrapper runs begins somewhere among its words.
-            let tails = if is_wrapper { texts.len() } else { 1 };
-            for tail in (0..tails).map(|from| &texts[from..]) {
-                let Some((decision, pattern)) = layer.rules.decide(tail) else {
+            // What a wrapper runs begins somewhere among its words; so may what another
+            // program runs, but that is not known.
+            let tails = match kind {
+                Kind::Wraps | Kind::Runs | Kind::Writes => texts.len(),
+                Kind::Reads | Kind::Interprets { .. } => 1,
+            };
+            for from in 0..tails {
+                let (at, spellings) = (layer, spellings(&texts[from..]));
+                let decided = spellings.iter().enumerate().filter_map(|(n, tail)| {
+                    let (decision, pattern) = at.rules.decide(tail)?;
+                    // An option that was left out may be what is not allowed.
+                    (n == 0 || decision != Decision::Allow).then_some((decision, pattern))
+                });
+                let Some((decision, pattern)) = decided.max_by_key(|(decision, _)| *decision)
+                else {
                     continue;
                 };
-                let is_whole = tail.len() == texts.len();
-                if decision == Decision::Allow && !(is_written_out && is_whole) {
+                if decision == Decision::Allow && !(is_written_out && from == 0) {
                     continue;
                 }
                 let says = pattern.as_str();
+                if from > 0 && kind != Kind::Wraps {
+                    let is_named = decision == Decision::Deny && self.may_run(texts, from, kind);
+                    let reason = format!("a rule forbids `{says}`, which `{}` may run", texts[0]);
+                    let finding = Finding::new(Decision::Ask, layer.source, says, reason);
+                    findings.extend(is_named.then_some(finding));
+                    continue;
+                }
                 let reason = match decision {
                     Decision::Allow => format!("a rule allows `{says}`"),
                     Decision::Ask => format!("a rule wants `{says}` to be asked about"),
@@ -242,6 +290,18 @@ impl Court<'_> {
             }
         }
         findings
+    }
+
+    /// Whether the word at `at` may be a program that is run, or that is given another
+    /// name.
+    fn may_run(&self, texts: &[&str], at: usize, kind: Kind) -> bool {
+        const RUNNERS: [&str; 6] = ["run", "exec", "-c", "--", "--run", "--exec"];
+        let is_system = matches!(self.place(texts[at]), Some(Place::System));
+        match kind {
+            // Under another name it is not forbidden any more.
+            Kind::Writes => is_system,
+            _ => is_system || RUNNERS.contains(&texts[at - 1]),
+        }
     }
 
     fn git(&self, line: &git::Line<'_>) -> Vec<Finding> {
@@ -270,7 +330,12 @@ impl Court<'_> {
         if program.contains('/') {
             findings.extend(self.program_at(program));
         }
-        if let Some((pattern, because)) = PROGRAMS.concern(texts) {
+        let is_about_itself = matches!(texts, [_, "--version" | "-V" | "--help" | "help"]);
+        let is_offline = texts.contains(&"--offline") && kind == Kind::Runs;
+        if let Some((pattern, because)) = PROGRAMS.concern(texts)
+            && !is_about_itself
+            && !(is_offline && because == "it reaches the network")
+        {
             findings.push(Finding::ask(pattern.as_str(), because));
         }
         let arguments = match kind {
@@ -282,7 +347,7 @@ impl Court<'_> {
             findings.push(Finding::ask(format!("{name} {option}"), reason));
         }
         match kind {
-            Kind::Wraps => findings.extend(self.wrapped(name, words)),
+            Kind::Wraps => findings.extend(self.wrapped(name, words, feed)),
             Kind::Interprets { is_shell } => {
                 findings.extend(self.interpreted(name, words, is_shell, feed));
             }
@@ -319,9 +384,21 @@ impl Court<'_> {
     }
 
     /// A command behind `env`, `timeout`, `xargs` and the like.
-    fn wrapped(&mut self, name: &str, words: &[Word]) -> Vec<Finding> {
+    fn wrapped(&mut self, name: &str, words: &[Word], feed: Option<bool>) -> Vec<Finding> {
         let inner = wrapper::strip(name, &words[1..]);
         let mut findings = Vec::new();
+        if matches!(name, "flock" | "runuser" | "setpriv") {
+            let mut rest = words.iter().map(Word::shown);
+            let text = rest
+                .find(|word| matches!(*word, "-c" | "--command"))
+                .and_then(|_| rest.next());
+            if let Some(text) = text {
+                let reason = format!("`{name} -c` runs a command that is given as text");
+                findings.push(Finding::ask(format!("{name} -c"), reason));
+                findings.extend(self.quoted(text));
+                return findings;
+            }
+        }
         for variable in inner
             .assigns
             .iter()
@@ -332,7 +409,7 @@ impl Court<'_> {
         }
         match inner.words {
             [] => findings.push(Finding::allow(name, format!("`{name}` runs nothing"))),
-            words => findings.extend(self.words(words, None)),
+            words => findings.extend(self.words(words, feed)),
         }
         findings
     }
@@ -367,6 +444,12 @@ impl Court<'_> {
         let is_module = options
             .iter()
             .any(|o| matches!(*o, "-m" | "--version" | "-V" | "--help"));
+        let names_module =
+            |o: &&&str| !o.starts_with("--") && o.len() > 2 && o.contains('m') && !is_shell;
+        if let Some(option) = options.iter().find(names_module) {
+            let reason = format!("`{option}` hides which module `{name}` runs");
+            return vec![Finding::ask(format!("{name} -m"), reason)];
+        }
         match (file, feed) {
             (Some(_), _) if is_module && !is_shell => self.ordinary(Kind::Runs, name),
             (None, None) => self.ordinary(Kind::Reads, name),
@@ -435,7 +518,7 @@ impl Court<'_> {
                     "a sed script can write files and run programs",
                 ));
             }
-            "awk" | "gawk" | "mawk" if !awk_is_plain(words) => {
+            "awk" | "gawk" | "mawk" | "nawk" | "original-awk" if !awk_is_plain(words) => {
                 findings.push(Finding::ask(
                     "awk",
                     "an awk script can write files and run programs",
@@ -448,7 +531,13 @@ impl Court<'_> {
             let text = word.shown();
             let value = match text.split_once('=') {
                 Some((_, value)) if text.starts_with('-') => value,
-                _ if text.starts_with('-') => continue,
+                // `-C/etc`: a place that stands right behind its option.
+                _ if text.starts_with('-') => match text.get(2..) {
+                    Some(value) if kind == Kind::Writes && value.starts_with(['/', '~', '.']) => {
+                        value
+                    }
+                    _ => continue,
+                },
                 _ => text,
             };
             if std::mem::take(&mut is_free) || matches!(name, "echo" | "printf") {

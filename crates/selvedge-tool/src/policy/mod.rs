@@ -8,7 +8,8 @@
 //! `roles` and `git` (the two tables), `site` (where paths lead), `shell` (a command
 //! taken apart), `programs` and `arguments` (what is known of them), `command` (the
 //! judging of commands), `bound` (what an approval is bound to), `grants` (what was
-//! approved for longer), `visible` (how it is shown).
+//! approved for longer), `risk` (which changes do more than they seem to), `visible` (how
+//! it is shown).
 
 mod arguments;
 mod bound;
@@ -16,6 +17,7 @@ mod command;
 mod git;
 mod grants;
 mod programs;
+mod risk;
 mod roles;
 mod rules;
 mod script;
@@ -28,6 +30,7 @@ mod wrapper;
 pub(crate) use bound::Bound;
 pub use git::{CRAFTS, Cell, Craft, MATRIX, Operation};
 pub use grants::{Grant, Grants};
+pub use risk::{Risk, risks};
 pub use roles::{CAPABILITIES, Capability, ROLES, Role};
 pub use rules::{Layer, Pattern, Rules, glob};
 pub use site::{Guard, Site, guard};
@@ -133,6 +136,17 @@ pub enum Deed {
     Git {
         /// For what.
         operation: Operation,
+        /// The files that it puts on record, from the workspace root.
+        paths: Vec<String>,
+    },
+    /// Calls a tool of a server, of which only the server knows what it does.
+    Remote {
+        /// The server, by the name it was given here.
+        server: String,
+        /// The tool, by the name the server gave it.
+        tool: String,
+        /// The digest of what was approved of both.
+        definition: String,
     },
     /// What its tool says it does, and no more is known.
     Other,
@@ -171,11 +185,22 @@ pub(crate) fn judge_with_scripts(
             findings.extend(judged.findings);
             (parts, scripts) = (judged.parts, judged.scripts);
         }
-        Deed::Git { operation } => findings.push(git::judge(&policy.crafts, *operation)),
+        Deed::Git { operation, paths } => {
+            let mut finding = git::judge(&policy.crafts, *operation);
+            // Whoever is asked, or reads it later, is told what runs because of it.
+            let listed = risks(paths.iter().map(String::as_str));
+            if let Some(summary) = risk::summary(&listed) {
+                finding.reason = format!("{}; {summary}", finding.reason);
+            }
+            findings.push(finding);
+        }
         Deed::Files { paths } => {
             for path in paths {
                 findings.extend(by_files(policy, site, act.world, path));
             }
+        }
+        Deed::Remote { server, tool, .. } => {
+            findings.extend(by_server(policy, server, tool, is_allowed));
         }
         Deed::Other if act.world == World::Runs && !is_allowed => {
             let reason = format!("nothing is known of what `{}` does", act.tool);
@@ -206,6 +231,18 @@ fn by_files(policy: &Policy, site: &Site, world: World, path: &str) -> Vec<Findi
     if world != World::Reads {
         let guarded = arguments::guarded(&place);
         findings.extend(guarded.filter(|f| !is_allowed || f.decision == Decision::Deny));
+    }
+    findings
+}
+
+/// A server does what it wants with a call, so it is asked about unless a rule says
+/// otherwise.
+fn by_server(policy: &Policy, server: &str, tool: &str, is_allowed: bool) -> Vec<Finding> {
+    let mut findings = by_rules(policy, &["@mcp", &format!("{server}/{tool}")]);
+    let is_said = findings.iter().any(|f| f.decision == Decision::Allow);
+    if !is_allowed && !is_said {
+        let reason = format!("only the server `{server}` knows what its tool `{tool}` does");
+        findings.push(Finding::ask("@mcp", reason));
     }
     findings
 }

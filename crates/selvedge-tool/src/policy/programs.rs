@@ -65,6 +65,20 @@ impl Programs {
         }
     }
 
+    /// The name by which a program is known here: `python3.11` is `python`.
+    pub(super) fn known_as<'a>(&self, name: &'a str) -> &'a str {
+        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+        let is_known = |name: &str| {
+            self.shells.contains(name)
+                || self.interpreters.contains(name)
+                || self.options.contains_key(name)
+        };
+        match !is_known(name) && is_known(bare) {
+            true => bare,
+            false => name,
+        }
+    }
+
     /// Whether what it prints comes from elsewhere.
     pub(super) fn is_fetcher(&self, name: &str) -> bool {
         self.fetchers.contains(name)
@@ -87,11 +101,41 @@ impl Programs {
 
     /// Why a whole command is asked about, and the pattern that says so.
     pub(super) fn concern(&self, words: &[&str]) -> Option<(&Pattern, &str)> {
+        let spellings = spellings(words);
         self.ask.iter().find_map(|concern| {
-            let pattern = concern.commands.iter().find(|p| p.matches(words, true))?;
+            let is_meant = |p: &&Pattern| spellings.iter().any(|words| p.matches(words, true));
+            let pattern = concern.commands.iter().find(is_meant)?;
             Some((pattern, concern.because.as_str()))
         })
     }
+}
+
+/// The same words without the options that stand between them, as which `npm --prefix a
+/// install` is `npm install`. Whether an option has a value is not known: it may and may
+/// not.
+pub(super) fn spellings<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let mut spellings = vec![words.to_vec()];
+    let is_option = |word: &str| word.len() > 1 && word.starts_with(['-', '+']);
+    if !words.iter().skip(1).any(|word| is_option(word)) {
+        return spellings;
+    }
+    for with_values in [false, true] {
+        let mut kept = Vec::new();
+        let mut is_value = false;
+        for (at, word) in words.iter().enumerate() {
+            if *word == "--" {
+                kept.extend(&words[at..]);
+                break;
+            }
+            if at > 0 && is_option(word) {
+                is_value = with_values && word.starts_with('-') && !word.contains('=');
+            } else if !std::mem::take(&mut is_value) {
+                kept.push(*word);
+            }
+        }
+        spellings.push(kept);
+    }
+    spellings
 }
 
 /// Whether `argument` gives `option`: shortened, with a value, or among others.

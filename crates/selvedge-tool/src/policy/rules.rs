@@ -36,8 +36,8 @@ pub struct Layer {
 
 /// Words to compare with those of a command, `*` standing for any text.
 ///
-/// A command's words are matched as they are, `@write PATH`, `@read PATH` and
-/// `@tool NAME` match a tool call.
+/// A command's words are matched as they are, `@write PATH`, `@read PATH`,
+/// `@tool NAME` and `@mcp SERVER/TOOL` match a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pattern(String);

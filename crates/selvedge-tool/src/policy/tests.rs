@@ -152,7 +152,10 @@ fn git_in_a_shell_is_what_the_table_says() {
             let act = Act {
                 tool: "git",
                 world: World::Reads,
-                deed: Deed::Git { operation },
+                deed: Deed::Git {
+                    operation,
+                    paths: Vec::new(),
+                },
             };
             let by_tool = match cell {
                 Cell::No => Decision::Deny,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::secrets::Wanted;
+
 /// What happens to a call. The stricter is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +54,8 @@ pub enum Source {
     Mode,
     /// The bound on how often a person is asked.
     Limit,
+    /// What credentials may be used for.
+    Credentials,
 }
 
 impl fmt::Display for Source {
@@ -68,6 +72,7 @@ impl fmt::Display for Source {
             Self::Remembered => "remembered",
             Self::Mode => "mode",
             Self::Limit => "limit",
+            Self::Credentials => "credentials",
         })
     }
 }
@@ -188,6 +193,29 @@ impl Verdict {
             source,
             says: says.to_owned(),
         };
+        self
+    }
+
+    /// The same act, which would use somebody's credentials for the first time: they
+    /// are asked, unless it is forbidden anyway.
+    pub(crate) fn with_consent(mut self, wanted: &Wanted) -> Self {
+        let Wanted {
+            agent,
+            tool,
+            provider,
+            ..
+        } = wanted;
+        let reason = format!(
+            "`{tool}` would use your credentials of `{provider}`, for the first time by `{agent}`"
+        );
+        match self.finding.decision {
+            Decision::Allow => {
+                let says = format!("first use of {provider}");
+                self.finding = Finding::new(Decision::Ask, Source::Credentials, says, reason);
+            }
+            Decision::Ask => self.finding.reason = format!("{}; {reason}", self.finding.reason),
+            Decision::Deny => {}
+        }
         self
     }
 

@@ -21,7 +21,7 @@ fn shape(name: &str) -> (&'static str, usize) {
         "stdbuf" => ("ioe", 0),
         "ionice" => ("cnp", 0),
         "exec" => ("a", 0),
-        "taskset" | "chrt" | "chroot" => ("", 1),
+        "taskset" | "chrt" | "chroot" | "setarch" | "gosu" => ("", 1),
         "flock" => ("wE", 1),
         "xargs" => ("IinPLdsEa", 0),
         "sudo" | "doas" => ("ugCDhpRrTtU", 0),
@@ -31,19 +31,47 @@ fn shape(name: &str) -> (&'static str, usize) {
     }
 }
 
+/// Long options whose value is the next word.
+const LONG_WITH_VALUE: [&str; 15] = [
+    "--adjustment",
+    "--chdir",
+    "--class",
+    "--classdata",
+    "--conflict-exit-code",
+    "--error",
+    "--format",
+    "--input",
+    "--interval",
+    "--kill-after",
+    "--output",
+    "--signal",
+    "--timeout",
+    "--unset",
+    "--wait",
+];
+
 /// Takes the wrapper's own options away.
 pub(super) fn strip<'a>(name: &str, mut words: &'a [Word]) -> Inner<'a> {
     let (takes_value, mut before) = shape(name);
     let mut assigns = Vec::new();
     while let Some((word, rest)) = words.split_first() {
         let text = word.shown();
-        let short = text.strip_prefix('-').filter(|t| t.len() == 1);
+        // The last of several that stand together can have a value, too.
+        let short = text.strip_prefix('-').filter(|t| !t.starts_with('-'));
+        let last = short.and_then(|options| options.chars().next_back());
+        let first_with_value = short.and_then(|options| options.find(|c| takes_value.contains(c)));
         if text == "--" {
             words = rest;
             break;
         }
         if text.starts_with('-') {
-            let has_value = short.is_some_and(|option| takes_value.contains(option));
+            let is_last = first_with_value.is_some_and(|at| {
+                let options = short.unwrap_or_default();
+                last.is_some_and(|last| at + last.len_utf8() == options.len())
+            });
+            let is_somebody =
+                matches!(name, "sudo" | "doas" | "runuser") && matches!(text, "--user" | "--group");
+            let has_value = is_last || is_somebody || LONG_WITH_VALUE.contains(&text);
             words = rest.get(usize::from(has_value)..).unwrap_or_default();
             continue;
         }

@@ -124,7 +124,7 @@ fn is_loader(name: &str) -> bool {
 }
 
 /// Whether a variable holds a secret, by its name.
-pub(crate) fn names_a_secret(name: &str) -> bool {
+pub fn names_a_secret(name: &str) -> bool {
     let upper = name.to_uppercase();
     SECRET_WORDS.iter().any(|word| upper.contains(word))
 }

@@ -5,6 +5,8 @@
 //! killed. Its output is taken as it appears and kept within bounds.
 
 mod census;
+mod cgroup;
+mod companion;
 mod environment;
 mod output;
 mod patience;
@@ -14,7 +16,10 @@ mod slots;
 mod supervisor;
 
 pub(crate) use census::Excess;
-pub(crate) use environment::{environment, git_environment, is_fit_for_commands, names_a_secret};
+pub use cgroup::{Counted, counted};
+pub use companion::{Companion, CompanionError, Keeper, Started};
+pub use environment::names_a_secret;
+pub(crate) use environment::{environment, git_environment, is_fit_for_commands};
 pub(crate) use patience::Patience;
 pub(crate) use program::find;
 pub(crate) use slots::Slots;

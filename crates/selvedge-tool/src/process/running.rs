@@ -14,6 +14,7 @@ use tokio::process::Child;
 use tokio::time::Instant;
 
 use super::census::{Bounds, Excess};
+use super::cgroup::Cgroup;
 use super::supervisor::{self, REPORT_BYTES};
 use super::{DRAIN_WAIT, Enclosure, Limits, Process, Stage};
 use crate::sandbox::{self, Placeholder, Prepared, Proxy, Refused, Visit};
@@ -26,6 +27,7 @@ pub(super) struct Running {
     report: Vec<u8>,
     kill_signal: Option<&'static str>,
     proxy: Option<Proxy>,
+    group: Option<Cgroup>,
     _placeholder: Option<Placeholder>,
 }
 
@@ -41,17 +43,26 @@ impl Running {
     /// Starts a process; its output comes through the pipe.
     pub(super) fn spawn(process: Process) -> io::Result<(Self, pipe::Receiver)> {
         let (reader, writer) = io::pipe()?;
+        let channels = [Stdio::null(), writer.try_clone()?.into(), writer.into()];
+        let running = Self::start(process, channels)?;
+        Ok((running, pipe::Receiver::from_owned_fd(reader.into())?))
+    }
+
+    /// Starts a process with these for its input, its output and its complaints.
+    pub(super) fn start(process: Process, channels: [Stdio; 3]) -> io::Result<Self> {
+        let [input, output, complaints] = channels;
         let mut command = std::process::Command::new(&process.program);
         command
             .args(&process.arguments)
             .env_clear()
             .envs(process.environment)
             .env("PWD", &process.directory_path)
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer);
+            .stdin(input)
+            .stdout(output)
+            .stderr(complaints);
         let mut way_out = None;
         let mut placeholder = None;
+        let mut group = None;
         let barrier = match &process.enclosure {
             None => None,
             Some(enclosure) => {
@@ -65,14 +76,16 @@ impl Running {
                         Some(theirs.into())
                     }
                 };
-                Some(prepare(enclosure, &process.directory_path, theirs)?)
+                group = Cgroup::make(&enclosure.sandbox.resources);
+                let directory = &process.directory_path;
+                Some(prepare(enclosure, directory, theirs, group.as_ref())?)
             }
         };
         let mut line = supervisor::supervise(&mut command, process.directory, barrier)?;
         line.set_nonblocking(true)?;
         let mut command = tokio::process::Command::from(command);
         let child = command.spawn().map_err(|error| refusal(&mut line, error))?;
-        // It holds our copies of the pipe's other end and of the supervisor's.
+        // It holds our copies of the pipes' other ends and of the supervisor's.
         drop(command);
         let proxy = match (way_out, process.enclosure) {
             (Some(way_out), Some(enclosure)) => {
@@ -80,15 +93,15 @@ impl Running {
             }
             _ => None,
         };
-        let running = Self {
+        Ok(Self {
             child,
             line: UnixStream::from_std(line)?,
             report: Vec::with_capacity(REPORT_BYTES),
             kill_signal: None,
             proxy,
+            group,
             _placeholder: placeholder,
-        };
-        Ok((running, pipe::Receiver::from_owned_fd(reader.into())?))
+        })
     }
 
     /// Takes the next step to end it; returns when the one after that is due.
@@ -134,13 +147,22 @@ impl Running {
         self.sweep();
         let ended = Ended {
             status: self.status(),
-            excess: self.number(8).and_then(Excess::from_number),
+            excess: self
+                .number(8)
+                .and_then(Excess::from_number)
+                .or_else(|| self.out_of_memory()),
             kill_signal: self.kill_signal,
             network: self.proxy.take().map(Proxy::end).unwrap_or_default(),
         };
         drop(self.line);
         let _ = tokio::time::timeout(DRAIN_WAIT, self.child.wait()).await;
         ended
+    }
+
+    /// What the kernel ended by itself.
+    fn out_of_memory(&self) -> Option<Excess> {
+        let group = self.group.as_ref()?;
+        group.ran_out_of_memory().then_some(Excess::Memory)
     }
 
     fn status(&self) -> Option<ExitStatus> {
@@ -158,12 +180,14 @@ fn prepare(
     enclosure: &Enclosure,
     directory: &std::path::Path,
     way_out: Option<OwnedFd>,
+    group: Option<&Cgroup>,
 ) -> io::Result<supervisor::Barrier> {
     let (sandbox, workspace) = (&enclosure.sandbox, &enclosure.workspace);
     let prepared = Prepared::new(sandbox, workspace, directory, way_out);
     Ok(supervisor::Barrier {
         prepared: prepared.map_err(io::Error::from)?,
-        bounds: Bounds::new(&sandbox.resources),
+        bounds: Bounds::new(sandbox, workspace, group.is_some_and(Cgroup::holds_memory))?,
+        group: group.map(Cgroup::entry).transpose()?,
     })
 }
 

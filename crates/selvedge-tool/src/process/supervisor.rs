@@ -27,6 +27,7 @@ use std::process::Command;
 use libc::{c_int, c_void, pid_t};
 
 use super::census::Bounds;
+use super::cgroup::Entry;
 use crate::sandbox::{Prepared, Refused};
 
 /// Bytes of the supervisor's report: the command's process id, then its status and
@@ -37,6 +38,8 @@ pub(super) const REPORT_BYTES: usize = 12;
 pub(super) struct Barrier {
     pub(super) prepared: Prepared,
     pub(super) bounds: Bounds,
+    /// The group in which the kernel counts it, if there is one.
+    pub(super) group: Option<Entry>,
 }
 
 // How often what a command uses is counted.
@@ -118,7 +121,7 @@ fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Resu
     const FIRST: pid_t = 1;
     let outside = barrier.prepared.split()?;
     if outside != 0 {
-        stand_for(outside);
+        stand_for(outside, barrier.group.as_ref());
     }
     barrier.prepared.build()?;
     // SAFETY: as in `split`.
@@ -129,9 +132,14 @@ fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Resu
         }),
         0 => {
             become_command(FIRST);
+            // Not the process that watches: it has to tell what became of the others. Who
+            // may not enter is held by limits of its own, as where there is no group.
+            if let Some(group) = &barrier.group {
+                let _ = group.enter();
+            }
             barrier.prepared.enter(directory)
         }
-        child => watch(control, child, 0, Some(barrier.bounds)),
+        child => watch(control, child, 0, Some(&barrier.bounds)),
     }
 }
 
@@ -157,8 +165,9 @@ fn become_command(supervisor: pid_t) {
     }
 }
 
-/// Stands outside of a world for the first process in it: ends when that ends.
-fn stand_for(first: pid_t) -> ! {
+/// Stands outside of a world for the first process in it: ends when that ends, and
+/// with it everything in there.
+fn stand_for(first: pid_t, group: Option<&Entry>) -> ! {
     close_from(0);
     // SAFETY: system calls on memory of this frame.
     unsafe {
@@ -166,6 +175,9 @@ fn stand_for(first: pid_t) -> ! {
         loop {
             let ended = libc::waitpid(first, std::ptr::null_mut(), 0);
             if ended != -1 || *libc::__errno_location() != libc::EINTR {
+                if let Some(group) = group {
+                    group.remove_if_orphaned();
+                }
                 libc::_exit(0);
             }
         }
@@ -174,7 +186,7 @@ fn stand_for(first: pid_t) -> ! {
 
 /// Waits for the command's end, passing signals on, then ends what is left of it.
 /// `known` is the number by which the command is known to Selvedge.
-fn watch(control: RawFd, child: pid_t, known: pid_t, bounds: Option<Bounds>) -> ! {
+fn watch(control: RawFd, child: pid_t, known: pid_t, bounds: Option<&Bounds>) -> ! {
     // SAFETY: system calls on memory of this frame and on handle 0, which is the
     // control socket from the second line on.
     unsafe {

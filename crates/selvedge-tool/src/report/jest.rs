@@ -15,7 +15,7 @@ static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static FAILED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?m)^\s*(?:● (?<jest>[^\n]+ › [^\n]+)|FAIL\s+(?<file>[^\s>]+) > (?<vitest>[^\n]+))$")
+    pattern(r"(?m)^\s*(?:● (?<jest>[^\n]+)|FAIL\s+(?<file>[^\s>]+) > (?<vitest>[^\n]+))$")
 });
 // `at Object.<anonymous> (src/a.test.js:4:17)`, and Vitest's `❯ src/a.test.ts:4:17`.
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {

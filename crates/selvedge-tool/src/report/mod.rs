@@ -184,4 +184,88 @@ mod tests {
         assert_eq!(report.tests.unwrap().failed, 200);
         assert_eq!(report.failures.len(), FAILURES_MAX);
     }
+
+    /// What the tools themselves have printed, kept as it was.
+    #[test]
+    fn real_reports_are_read() {
+        macro_rules! printed {
+            ($name:literal) => {
+                include_str!(concat!("../../tests/fixtures/reports/", $name, ".txt"))
+            };
+        }
+        let tests = |passed, failed, skipped| Tests {
+            passed,
+            failed,
+            skipped,
+        };
+        for (command, text, expected, place) in [
+            (
+                "cargo test",
+                printed!("cargo-test"),
+                tests(1, 1, 1),
+                ("src/lib.rs", 3),
+            ),
+            (
+                "pytest",
+                printed!("pytest"),
+                tests(1, 2, 1),
+                ("test_a.py", 3),
+            ),
+            (
+                "python3 -m pytest -q",
+                printed!("pytest-q"),
+                tests(1, 2, 1),
+                ("test_a.py", 3),
+            ),
+            (
+                "npx vitest run",
+                printed!("vitest"),
+                tests(1, 1, 1),
+                ("t/a.test.js", 3),
+            ),
+            (
+                "npm test",
+                printed!("vitest"),
+                tests(1, 1, 1),
+                ("t/a.test.js", 3),
+            ),
+            (
+                "npx jest",
+                printed!("jest"),
+                tests(1, 1, 1),
+                ("j/b.test.js", 2),
+            ),
+        ] {
+            let report = read(command, text).unwrap_or_else(|| panic!("{command} is not read"));
+            assert_eq!(report.tests, Some(expected), "{command}");
+            let is_there = |failure: &Failure| {
+                (failure.file.as_deref(), failure.line) == (Some(place.0), Some(place.1))
+            };
+            assert!(
+                report.failures.iter().any(is_there),
+                "{command}: {:?}",
+                report.failures
+            );
+        }
+        let report = read("cargo build", printed!("cargo-build")).unwrap();
+        assert_eq!(report.errors, Some(1));
+        let failure = &report.failures[0];
+        assert_eq!(failure.name.as_deref(), Some("E0277"));
+        assert_eq!(
+            (failure.file.as_deref(), failure.line),
+            (Some("src/lib.rs"), Some(1))
+        );
+        let report = read("npx eslint bad.js", printed!("eslint")).unwrap();
+        assert_eq!((report.errors, report.warnings), (Some(1), Some(1)));
+        assert_eq!(report.failures[0].line, Some(2));
+        for text in [printed!("git-status"), printed!("git-short")] {
+            let report = read("git status", text).unwrap();
+            let repository = serde_json::to_value(report.repository).unwrap();
+            assert_eq!(repository["branch"], "main");
+            assert_eq!(
+                (&repository["changed"], &repository["untracked"]),
+                (&1.into(), &1.into())
+            );
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Host {
     Address(IpAddr),
 }
 
-/// An entry of an allow-list: `crates.io`, `*.npmjs.org`, `10.0.0.7:8080`.
+/// An entry of an allow-list: `example.org`, `*.example.com`, `10.0.0.7:8080`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
@@ -49,16 +49,36 @@ const WEB_PORTS: [u16; 2] = [80, 443];
 
 // Through an API with somebody else's key, everything that was read could be sent
 // away. A pattern never means these; who needs one names it.
-const MODEL_HOSTS: [&str; 8] = [
+const MODEL_HOSTS: [&str; 20] = [
     "api.anthropic.com",
     "api.openai.com",
     "generativelanguage.googleapis.com",
+    "aiplatform.googleapis.com",
+    "openai.azure.com",
+    "services.ai.azure.com",
+    "cognitiveservices.azure.com",
     "openrouter.ai",
     "api.mistral.ai",
     "api.groq.com",
     "api.deepseek.com",
     "api.x.ai",
+    "api.cohere.com",
+    "api.cohere.ai",
+    "api.together.xyz",
+    "api.fireworks.ai",
+    "api.perplexity.ai",
+    "api.cerebras.ai",
+    "api-inference.huggingface.co",
+    "router.huggingface.co",
 ];
+
+/// Whether a name is one behind which models answer, in any region.
+fn is_model_host(name: &str) -> bool {
+    let is_it = |host: &&str| name == *host || is_below(name, host);
+    let is_region = name.ends_with("-aiplatform.googleapis.com")
+        || (name.starts_with("bedrock") && name.contains(".amazonaws."));
+    is_region || MODEL_HOSTS.iter().any(is_it)
+}
 
 impl HostRule {
     /// Whether the entry means this host and port.
@@ -71,7 +91,7 @@ impl HostRule {
             && match (&self.host, &target.host) {
                 (Pattern::Exactly(host), asked) => host == asked,
                 (Pattern::Below(parent), Host::Name(name)) => {
-                    is_below(name, parent) && !MODEL_HOSTS.contains(&name.as_str())
+                    is_below(name, parent) && !is_model_host(name)
                 }
                 (Pattern::Below(_), Host::Address(_)) => false,
             }
@@ -85,7 +105,7 @@ impl HostRule {
             (own, other) if own == other => true,
             (Pattern::Below(parent), Pattern::Below(name))
             | (Pattern::Below(parent), Pattern::Exactly(Host::Name(name))) => {
-                is_below(name, parent) && !MODEL_HOSTS.contains(&name.as_str())
+                is_below(name, parent) && !is_model_host(name)
             }
             _ => false,
         }
@@ -260,10 +280,10 @@ mod tests {
     #[test]
     fn an_entry_means_its_host_and_nothing_that_looks_like_it() {
         for (rule, target) in [
-            ("crates.io", "crates.io:443"),
-            ("crates.io", "CRATES.io.:80"),
-            ("*.npmjs.org", "registry.npmjs.org:443"),
-            ("*.npmjs.org", "a.b.npmjs.org:443"),
+            ("example.org", "example.org:443"),
+            ("example.org", "EXAMPLE.org.:80"),
+            ("*.example.com", "registry.example.com:443"),
+            ("*.example.com", "a.b.example.com:443"),
             ("10.0.0.7:8080", "10.0.0.7:8080"),
             ("[::1]:8080", "[::1]:8080"),
             ("api.openai.com", "api.openai.com:443"),
@@ -271,15 +291,15 @@ mod tests {
             assert!(allows(rule, target), "{rule} means {target}");
         }
         for (rule, target) in [
-            ("crates.io", "crates.io:22"),
-            ("crates.io", "crates.io.evil.org:443"),
-            ("crates.io", "evil-crates.io:443"),
-            ("crates.io", "user@crates.io:443"),
-            ("crates.io", "evil.org\0.crates.io:443"),
-            ("crates.io", "evil.org#crates.io:443"),
-            ("*.npmjs.org", "npmjs.org:443"),
-            ("*.npmjs.org", "evilnpmjs.org:443"),
-            ("*.npmjs.org", ".npmjs.org:443"),
+            ("example.org", "example.org:22"),
+            ("example.org", "example.org.evil.org:443"),
+            ("example.org", "evil-example.org:443"),
+            ("example.org", "user@example.org:443"),
+            ("example.org", "evil.org\0.example.org:443"),
+            ("example.org", "evil.org#example.org:443"),
+            ("*.example.com", "example.com:443"),
+            ("*.example.com", "evilexample.com:443"),
+            ("*.example.com", ".example.com:443"),
             ("*.openai.com", "api.openai.com:443"),
             ("10.0.0.7:8080", "10.0.0.7:80"),
             ("127.0.0.1", "0x7f.1:80"),

@@ -20,6 +20,8 @@ use super::prepared::{Refused, Stage, done};
 pub(super) struct Mounts {
     steps: Vec<Ready>,
     held: Vec<RawFd>,
+    /// The bounds of a folder in memory: files are memory that no process has.
+    in_memory: CString,
 }
 
 enum Ready {
@@ -42,9 +44,9 @@ const MOUNT_ATTR_RDONLY: u64 = 1;
 const MOUNT_ATTR_NOSUID: u64 = 2;
 const AT_RECURSIVE: u32 = 0x8000;
 
-// A folder in memory: as large as half of the machine's memory may be, which is the
-// kernel's own default, and with a bound on the number of files.
-const IN_MEMORY: &CStr = c"mode=0755,nr_inodes=200k";
+// A command has at most this many folders in memory that it can write: two for temporary
+// files, its home, and shared memory. Together they hold no more than it may use.
+const IN_MEMORY_COUNT: u64 = 4;
 
 const OWN_TERMINALS: &CStr = c"newinstance,ptmxmode=0666,mode=0620";
 
@@ -57,12 +59,17 @@ struct MountAttributes {
 }
 
 impl Mounts {
-    pub(super) fn new(plan: &Plan) -> io::Result<Self> {
+    /// The steps of `plan`, for a command that may use so much memory.
+    pub(super) fn new(plan: &Plan, memory_bytes: u64) -> io::Result<Self> {
         let steps: Vec<Ready> = plan.steps.iter().map(ready).collect::<io::Result<_>>()?;
         let held = steps.iter().filter(|s| matches!(s, Ready::Hold(_))).count();
         Ok(Self {
             steps,
             held: Vec::with_capacity(held),
+            in_memory: CString::new(format!(
+                "mode=0755,nr_inodes=200k,size={}",
+                (memory_bytes / IN_MEMORY_COUNT).max(1 << 20)
+            ))?,
         })
     }
 
@@ -79,7 +86,7 @@ impl Mounts {
                 }
                 Ready::Cover(at) => {
                     let flags = libc::MS_NOSUID | libc::MS_NODEV;
-                    mount(c"tmpfs", at, Some(c"tmpfs"), flags, Some(IN_MEMORY))
+                    mount(c"tmpfs", at, Some(c"tmpfs"), flags, Some(&self.in_memory))
                         .map_err(Stage::Mounts.refused())?;
                 }
                 Ready::Folder(at) => {
@@ -113,7 +120,9 @@ impl Mounts {
                         .map_err(Stage::Writable.refused())?;
                 }
                 Ready::Processes => {
+                    // Read-only: who is root in here owns the settings of the machine.
                     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                    let flags = flags | libc::MS_RDONLY;
                     // A container may forbid it. What is seen then are processes that
                     // can be neither signalled nor looked into.
                     let _ = mount(c"proc", c"/proc", Some(c"proc"), flags, None);

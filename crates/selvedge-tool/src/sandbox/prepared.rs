@@ -77,7 +77,7 @@ impl Prepared {
         Ok(Self {
             namespaces: Namespaces::new(&sandbox.network, way_out)
                 .map_err(Stage::Namespaces.refused())?,
-            mounts: Mounts::new(&plan).map_err(files)?,
+            mounts: Mounts::new(&plan, sandbox.resources.memory_bytes()).map_err(files)?,
             confinement: Confinement::new(directory, &sandbox.resources, landlock, filters)
                 .map_err(files)?,
         })

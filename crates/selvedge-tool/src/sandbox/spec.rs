@@ -53,7 +53,7 @@ pub enum Network {
     /// Nothing but the command's own loopback.
     #[default]
     Off,
-    /// These hosts, through a proxy: `crates.io`, `*.npmjs.org`, `10.0.0.7:8080`.
+    /// These hosts, through a proxy: `example.org`, `*.example.com`, `10.0.0.7:8080`.
     Allow(Vec<HostRule>),
     /// Everything.
     On,
@@ -69,6 +69,9 @@ pub struct Resources {
     pub memory_bytes_max: Option<u64>,
     /// Bytes of one file. Default: 16 GB.
     pub file_bytes_max: u64,
+    /// Files that are made while it runs. Default: 1,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_max: Option<u64>,
     /// Open files of one process. Default: 16,384.
     pub open_files_max: u64,
     /// Seconds of processor time of one process. Default: no limit.
@@ -82,6 +85,7 @@ impl Default for Resources {
             processes_max: 4_096,
             memory_bytes_max: None,
             file_bytes_max: 16 << 30,
+            files_max: None,
             open_files_max: 16_384,
             cpu_seconds_max: None,
         }
@@ -153,12 +157,18 @@ impl Resources {
             .unwrap_or_else(|| machine_memory_bytes() / 4 * 3)
     }
 
+    /// How many files may be made.
+    pub(crate) fn files_max(&self) -> u64 {
+        self.files_max.unwrap_or(1_000_000)
+    }
+
     fn within(&self, parent: &Self) -> Self {
         let lower = |own: Option<u64>, other: Option<u64>| own.into_iter().chain(other).min();
         Self {
             processes_max: self.processes_max.min(parent.processes_max),
             memory_bytes_max: lower(self.memory_bytes_max, parent.memory_bytes_max),
             file_bytes_max: self.file_bytes_max.min(parent.file_bytes_max),
+            files_max: lower(self.files_max, parent.files_max),
             open_files_max: self.open_files_max.min(parent.open_files_max),
             cpu_seconds_max: lower(self.cpu_seconds_max, parent.cpu_seconds_max),
         }
@@ -197,7 +207,7 @@ mod tests {
     #[test]
     fn a_child_has_no_more_network_than_its_parent() {
         let (off, on) = (Network::Off, Network::On);
-        let some = rules(&["crates.io", "*.npmjs.org"]);
+        let some = rules(&["example.org", "*.example.com"]);
         for (child, parent, expected) in [
             (&on, &off, &off),
             (&some, &off, &off),
@@ -205,9 +215,9 @@ mod tests {
             (&on, &some, &some),
             (&some, &on, &some),
             (
-                &rules(&["registry.npmjs.org", "evil.org"]),
+                &rules(&["registry.example.com", "evil.org"]),
                 &some,
-                &rules(&["registry.npmjs.org"]),
+                &rules(&["registry.example.com"]),
             ),
         ] {
             assert_eq!(child.within(parent), *expected, "{child:?} in {parent:?}");
@@ -240,7 +250,7 @@ mod tests {
     #[test]
     fn what_was_recorded_is_read_back() {
         let sandbox = Sandbox {
-            network: rules(&["*.npmjs.org", "127.0.0.1:8080"]),
+            network: rules(&["*.example.com", "127.0.0.1:8080"]),
             temp: Some("/data/s_1".into()),
             ..Sandbox::default()
         };

@@ -4,6 +4,10 @@
 //! things are shown empty: homes, temporary files, and `/run`, where the sockets of
 //! agents, buses and daemons are. Of a home the folders of tools come back, read-only,
 //! without the credentials that lie among them.
+//!
+//! A socket in the file system leads to whoever listens there, whatever network one is in
+//! and however read-only the folder is. So those of this machine on which somebody listens
+//! now are shown empty too.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -186,6 +190,14 @@ pub(super) fn survey(
         let path = value.to_string_lossy().replace("unix://", "");
         found.mask(Path::new(path.split(':').next().unwrap_or_default()));
     }
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    for socket in listening(&sockets).filter(|_| sandbox.network != Network::On) {
+        let mut shown = found.kept.iter().chain(&sandbox.writable);
+        let is_shown = socket.starts_with(workspace) || shown.any(|path| socket.starts_with(path));
+        if is_shown || !found.is_covered(socket) {
+            found.mask(socket);
+        }
+    }
     for name in PROTECTED_FOLDERS {
         found.protect(&workspace.join(name));
     }
@@ -307,6 +319,20 @@ impl Surroundings {
     fn is_covered(&self, path: &Path) -> bool {
         self.covered.iter().any(|covered| path.starts_with(covered))
     }
+}
+
+/// The sockets of the file system on which somebody listens, from the kernel's table.
+fn listening(table: &str) -> impl Iterator<Item = &Path> {
+    // Their flag in the fourth column, or that they take what is sent to them in the
+    // fifth; a place is the last column, and may contain blanks.
+    const ACCEPTS: &str = "00010000";
+    const TAKES: &str = "0002";
+    table.lines().skip(1).filter_map(|line| {
+        let mut columns = line.splitn(8, ' ').filter(|column| !column.is_empty());
+        let (flags, kind) = (columns.nth(3)?, columns.next()?);
+        let at = line.find(" /")?;
+        (flags == ACCEPTS || kind == TAKES).then(|| Path::new(&line[at + 1..]))
+    })
 }
 
 /// Where the repository of a linked worktree is: the worktree's own folder and the one
@@ -440,6 +466,21 @@ mod tests {
         write(machine.at("w/.git"), lie).unwrap();
         let found = machine.survey("w");
         assert!(!found.kept.contains(&machine.at("home/.ssh")));
+    }
+
+    #[test]
+    fn sockets_are_found_where_somebody_listens() {
+        let table = "\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01 12345 /srv/db/with blank.sock
+0000000000000000: 00000003 00000000 00000000 0001 03 12346 /srv/db/with blank.sock
+0000000000000000: 00000002 00000000 00010000 0005 01 12347 @abstract
+0000000000000000: 00000002 00000000 00000000 0002 01 12348 /srv/log
+0000000000000000: 00000003 00000000 00000000 0001 03 12349
+";
+        let found: Vec<&Path> = listening(table).collect();
+        let expected = ["/srv/db/with blank.sock", "/srv/log"].map(Path::new);
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod table;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use serde_json::Value;
 
@@ -71,12 +71,30 @@ struct Shared {
     harvested: Mutex<HashMap<PathBuf, harvest::Harvest>>,
 }
 
+/// The values that the process knew at one moment.
+#[derive(Clone, Default)]
+pub struct KnownValues(Arc<Known>);
+
+impl KnownValues {
+    /// The text without them.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.0.redact(text)
+    }
+
+    /// Whether nothing was learned between the one and the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// What holds at one moment.
 #[derive(Clone, Default)]
 struct Rules {
     patterns: Arc<Patterns>,
     known: Arc<Known>,
     files: Arc<SensitiveFiles>,
+    /// What secrets begin with, found when first asked for.
+    starts: Arc<OnceLock<Vec<String>>>,
 }
 
 impl Secrets {
@@ -93,6 +111,7 @@ impl Secrets {
         let added = rules.patterns.with(patterns)?;
         rules.files = Arc::new(rules.files.with(files)?);
         rules.patterns = Arc::new(added);
+        rules.starts = Arc::default();
         Ok(())
     }
 
@@ -107,6 +126,7 @@ impl Secrets {
         let mut rules = self.0.rules.write().expect("no panic under this lock");
         if let Some(known) = rules.known.with(values) {
             rules.known = Arc::new(known);
+            rules.starts = Arc::default();
         }
     }
 
@@ -145,6 +165,11 @@ impl Secrets {
     /// was already judged by its shape.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.rules().known.redact(text)
+    }
+
+    /// What is known now, for many texts at once.
+    pub fn known(&self) -> KnownValues {
+        KnownValues(self.rules().known)
     }
 
     /// Replaces secrets in every text of a JSON value.
@@ -226,6 +251,11 @@ impl Rules {
     /// Whether there may be a secret at all: one quick pass, and nearly always no.
     fn suspects(&self, text: &str) -> bool {
         self.patterns.suspects(text) || self.known.is_in(text)
+    }
+
+    /// Lower-case beginnings of secrets, sorted.
+    fn starts(&self) -> &[String] {
+        self.starts.get_or_init(|| redactor::starts(self))
     }
 
     /// The secrets of one line, in order, none overlapping another. `block` is what

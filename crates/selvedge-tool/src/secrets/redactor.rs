@@ -25,8 +25,6 @@ pub struct Redactor {
     gone: usize,
     /// Whether a beginning was found: the rest of the line is held.
     is_held: bool,
-    /// Lower-case beginnings of secrets, sorted.
-    starts: Vec<String>,
 }
 
 impl Redactor {
@@ -37,7 +35,6 @@ impl Redactor {
             line: String::new(),
             gone: 0,
             is_held: false,
-            starts: Vec::new(),
         }
     }
 
@@ -75,9 +72,6 @@ impl Redactor {
         if is_closed || self.line.is_empty() || self.rules.patterns.is_unpredictable() {
             return;
         }
-        if self.starts.is_empty() {
-            self.starts = starts(&self.rules);
-        }
         let rest = self.line[self.gone..].to_ascii_lowercase();
         // The end of the line so far may be the beginning of a beginning.
         let may_start = |at: &usize| {
@@ -99,10 +93,9 @@ impl Redactor {
     /// The beginnings that have the same first letter.
     fn starts_like(&self, text: &str) -> impl Iterator<Item = &String> {
         let first = text.as_bytes().first().copied();
-        let from = self
-            .starts
-            .partition_point(|start| start.as_bytes().first().copied() < first);
-        self.starts[from..]
+        let starts = self.rules.starts();
+        let from = starts.partition_point(|start| start.as_bytes().first().copied() < first);
+        starts[from..]
             .iter()
             .take_while(move |start| start.as_bytes().first().copied() == first)
     }
@@ -121,7 +114,8 @@ pub(super) fn replace(line: &str, from: usize, hits: &[Hit], shown: &mut String)
     shown.push_str(&line[at..]);
 }
 
-fn starts(rules: &Rules) -> Vec<String> {
+/// What secrets begin with: lower-case, sorted.
+pub(super) fn starts(rules: &Rules) -> Vec<String> {
     let known = rules.known.forms().map(|form| {
         let mut end = form.len().min(START_BYTES);
         while !form.is_char_boundary(end) {

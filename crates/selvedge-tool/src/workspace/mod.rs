@@ -40,6 +40,17 @@ impl Workspace {
         Ok(Self { root, dir })
     }
 
+    /// A folder in it, as a workspace of its own: nothing leads out of that, either.
+    pub(crate) fn below(&self, text: &str) -> Result<Self, PathError> {
+        let place = self.existing(text)?;
+        let opened = self.open_dir(&place);
+        let opened = opened.map_err(|source| PathError::from_io(text, source))?;
+        Ok(Self {
+            root: self.root.join(&place),
+            dir: Dir::from_std_file(File::from(opened)),
+        })
+    }
+
     /// Where it is, for commands and messages. Files go through `dir`.
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,4 +1,6 @@
-//! What developers do all day works in the sandbox.
+//! What developers do all day works in the sandbox, and nobody is asked about it.
+
+use selvedge_tool::{Act, Craft, Decision, Deed, Policy, Sandbox, Site, World, judge};
 
 use crate::ground::Ground;
 
@@ -103,6 +105,24 @@ const COMMANDS: &[(&str, &str)] = &[
     ("openssl", "openssl rand -hex 8"),
 ];
 
+/// Those of them that a person is asked about, for they carry a program as text, put one
+/// together while they run, or write by an option of a program that only looks: what
+/// cannot be told from an attack by reading it.
+const ASKED_ABOUT: &[&str] = &[
+    "sort -u README.md -o sorted.txt && wc -l sorted.txt",
+    "f=$(mktemp) && echo x > $f && cat $f",
+    "printf 'a\\nb\\n' | xargs -n 1 -P 2 echo",
+    "dd if=/dev/urandom of=noise bs=1k count=4",
+    "diff <(echo a) <(echo a) && [[ -d src ]] && echo {1..3}",
+    "script -qc 'echo in a terminal' /dev/null",
+    "perl -ne 'print if /hello/' README.md",
+    "python3 -m py_compile src/app.py && python3 -c 'import json, ssl, sqlite3'",
+    "python3 -m venv .venv && .venv/bin/python -c 'print(1)'",
+    "python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [-1, 2]))'",
+    "node -e 'console.log(require(\"os\").cpus().length)'",
+    "node -e 'new (require(\"worker_threads\").Worker)(\"1\", {eval: true})'",
+];
+
 #[test]
 fn everyday_commands_work_in_the_sandbox() {
     let ground = project();
@@ -112,6 +132,17 @@ fn everyday_commands_work_in_the_sandbox() {
     };
     let (here, missing): (Vec<_>, Vec<_>) =
         COMMANDS.iter().partition(|(program, _)| is_there(program));
+    for (_, command) in COMMANDS {
+        let expected = ASKED_ABOUT.contains(command);
+        let question = question(&ground, command);
+        assert_eq!(question.is_some(), expected, "{command}: {question:?}");
+    }
+    let plain = here.iter().filter(|(_, c)| !ASKED_ABOUT.contains(c));
+    let plain = plain.count();
+    assert!(
+        plain >= 40,
+        "only {plain} commands ran that nobody is asked about"
+    );
     let mut failed = Vec::new();
     for (_, command) in &here {
         let answer = ground.run(command);
@@ -130,6 +161,27 @@ fn everyday_commands_work_in_the_sandbox() {
         "only {} commands ran; missing: {missing:?}",
         here.len()
     );
+}
+
+/// What a person would be asked about a command, if they would.
+fn question(ground: &Ground, command: &str) -> Option<String> {
+    let policy = Policy {
+        crafts: vec![Craft::Engineer],
+        ..Policy::default()
+    };
+    let act = Act {
+        tool: "run_command",
+        world: World::Runs,
+        deed: Deed::Command {
+            command: command.to_owned(),
+            cwd: String::new(),
+        },
+    };
+    let policy = policy.fenced_by(&Sandbox::default());
+    let verdict = judge(&policy, &Site::of(&ground.at("app")), &act);
+    let finding = &verdict.finding;
+    (verdict.decision() != Decision::Allow)
+        .then(|| format!("{command}\n  {}: {}", finding.rule, finding.reason))
 }
 
 /// A project in several languages.

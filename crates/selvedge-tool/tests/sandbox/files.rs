@@ -284,3 +284,23 @@ fn without_a_sandbox_the_same_attack_works() {
     assert_eq!(ground.read("outside/secret"), "changed\n");
     assert_eq!(answer.facts["sandboxed"], false);
 }
+
+/// Root owns the settings of the machine, also without any privilege.
+#[test]
+fn the_settings_of_the_machine_are_read_and_not_written_whoever_one_is() {
+    for ground in [Ground::new(), Ground::new().with_my_tools()] {
+        let before = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+        for setting in [
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sysrq-trigger",
+            "/proc/sys/vm/drop_caches",
+        ] {
+            let answer = ground.run(&format!("echo 0 > {setting}"));
+            assert!(answer.is_error, "{setting}: {}", answer.text);
+        }
+        let after = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+        assert_eq!(before, after);
+        let answer = ground.run("cat /proc/sys/kernel/core_pattern /proc/self/comm");
+        assert!(!answer.is_error, "{}", answer.text);
+    }
+}

@@ -66,7 +66,7 @@ impl Answer {
             can_ask: out::can_ask(),
             ..Options::default()
         };
-        resume::resume(&store, &session, None, None, options).await
+        resume::resume(&store, &session, Vec::new(), None, options).await
     }
 
     async fn open_question(&self, store: &Store, session: &StreamId) -> Result<OpenQuestion> {

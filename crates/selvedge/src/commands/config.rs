@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use selvedge_agent::Crew;
 use selvedge_model::ResolveError;
 use serde_json::json;
 
@@ -101,7 +100,7 @@ fn check(place: &Place) -> Result {
     let workspace = run::workspace(place.directory.as_deref())?;
     let settings = config.settings();
     if let Some(crew) = &settings.crew {
-        Crew::find(crew, &Paths::find()?.crews(&workspace))?;
+        selvedge_crews::all().find(crew, &Paths::find()?.crews(&workspace))?;
     }
     match settings.model.as_deref().map(|model| models.resolve(model)) {
         // A key that is not set is no fault of a file.

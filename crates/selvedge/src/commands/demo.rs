@@ -1,5 +1,5 @@
-//! `demo`: an agent fixes a bug. The model's words are recorded; the repository,
-//! the tools, the ledger and the result are real.
+//! `demo`: an agent fixes a bug, or a swarm builds something. The models' words are
+//! recorded; the repository, the tools, the ledger and the result are real.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,15 +17,36 @@ use crate::paths::Paths;
 use crate::script::Script;
 use crate::text::{did_you_mean, indented};
 
-/// What is put into the repository.
-const FILES: [(&str, &str); 3] = [
-    ("README.md", include_str!("../demo/README.md")),
-    ("wordcount.sh", include_str!("../demo/wordcount.sh")),
-    ("test.sh", include_str!("../demo/test.sh")),
+/// What there is to be seen of a crew.
+struct Show {
+    crew: &'static str,
+    /// What is put into the repository.
+    files: &'static [(&'static str, &'static str)],
+    script: &'static str,
+    request: &'static str,
+}
+
+const SHOWS: [Show; 2] = [
+    Show {
+        crew: "solo",
+        files: &[
+            ("README.md", include_str!("../demo/README.md")),
+            ("wordcount.sh", include_str!("../demo/wordcount.sh")),
+            ("test.sh", include_str!("../demo/test.sh")),
+        ],
+        script: include_str!("../demo/solo.yaml"),
+        request: "The test fails. Find the bug, fix it, and show that the test passes.",
+    },
+    Show {
+        crew: "swarm",
+        files: &[
+            ("README.md", include_str!("../demo/swarm/README.md")),
+            ("test.sh", include_str!("../demo/swarm/test.sh")),
+        ],
+        script: include_str!("../demo/swarm.yaml"),
+        request: "Build a hello world command for the shell, with a test.",
+    },
 ];
-const SCRIPT: &str = include_str!("../demo/solo.yaml");
-const REQUEST: &str = "The test fails. Find the bug, fix it, and show that the test passes.";
-const CREWS: [&str; 1] = ["solo"];
 
 // Long enough to find the process and kill it between two steps.
 const SLOW: Duration = Duration::from_secs(4);
@@ -45,22 +66,24 @@ pub struct Demo {
 
 impl Demo {
     pub async fn perform(self) -> Result {
-        if !CREWS.contains(&self.crew.as_str()) {
+        let Some(show) = SHOWS.iter().find(|show| show.crew == self.crew) else {
+            let crews = SHOWS.map(|show| show.crew);
             return Err(
                 Error::usage(format!("there is no demo of a crew `{}`", self.crew)).hint(
-                    did_you_mean(&self.crew, &CREWS)
-                        .unwrap_or_else(|| format!("there is: {}", CREWS.join(", "))),
+                    did_you_mean(&self.crew, &crews)
+                        .unwrap_or_else(|| format!("there is: {}", crews.join(", "))),
                 ),
             );
-        }
+        };
         let paths = Paths::find()?;
         paths.make_data()?;
-        let workspace = make_repository()?;
+        let workspace = make_repository(show.files)?;
         out::say(&format!(
             "The model's words in this demo are recorded. Everything else is real: the files,\n\
              the tools, the commands, and the ledger that every step is written to.\n\n  \
-             directory: {}\n  request: {REQUEST}\n",
-            workspace.display()
+             directory: {}\n  request: {}\n",
+            workspace.display(),
+            show.request
         ));
         if self.slow {
             out::say(&format!(
@@ -69,26 +92,28 @@ impl Demo {
                 std::process::id()
             ));
         }
-        let mut script = Script::parse("solo.yaml", "demo", SCRIPT.to_owned())?;
+        let mut script = Script::parse("demo.yaml", "demo", show.script.to_owned())?;
         if self.slow {
             script = script.slower(SLOW);
         }
         // The user's own configuration has no part in it: no key, no model.
         let mut config = Config::defaults();
-        let auto = toml::Value::String("auto".into());
-        config.flag("approve", "demo", Some(auto));
+        let word = |text: &str| Some(toml::Value::String(text.into()));
+        config.flag("crew", "demo", word(show.crew));
+        config.flag("approve", "demo", word("auto"));
         let sandbox = config.settings().sandbox.sandbox(&paths);
         if let Err(why) = try_sandbox(&sandbox).await {
             // The words are ours, and so are the commands.
             out::warn(&format!("the demo's commands run without a sandbox: {why}"));
-            let off = toml::Value::String("off".into());
-            config.flag("sandbox.mode", "demo", Some(off));
+            config.flag("sandbox.mode", "demo", word("off"));
         }
         let plan = Plan {
-            request: REQUEST.into(),
+            request: show.request.into(),
             workspace: workspace.clone(),
             output_schema: None,
+            skills: Vec::new(),
             record: None,
+            in_place: false,
         };
         let options = Options {
             json: self.json,
@@ -100,10 +125,11 @@ impl Demo {
                 "\nwhat changed (git diff):\n{}\n\nthe test, run once more (sh test.sh):\n{}\n\n\
                  Look closer:\n  selvedge sessions show {session}\n  \
                  selvedge sessions events {session}\n\
-                 See it survive: run `selvedge demo --slow`, kill it with `kill -9`, and type\n  \
+                 See it survive: run `selvedge demo {} --slow`, kill it with `kill -9`, and type\n  \
                  selvedge resume --last",
-                indented(&output(&workspace, "git", &["diff"]), "  "),
+                indented(&difference(&workspace), "  "),
                 indented(&output(&workspace, "sh", &["test.sh"]), "  "),
+                show.crew,
             ));
         }
         Ok(exit)
@@ -111,7 +137,7 @@ impl Demo {
 }
 
 /// A fresh directory with a repository in it. It is kept, to be looked at.
-fn make_repository() -> Result<PathBuf> {
+fn make_repository(files: &[(&str, &str)]) -> Result<PathBuf> {
     let failed = |error: std::io::Error| {
         Error::failed("the demo's directory cannot be made")
             .cause(error)
@@ -123,7 +149,7 @@ fn make_repository() -> Result<PathBuf> {
         .map_err(failed)?
         .keep();
     let directory = std::fs::canonicalize(directory).map_err(failed)?;
-    for (name, text) in FILES {
+    for (name, text) in files {
         std::fs::write(directory.join(name), text).map_err(failed)?;
     }
     // Without git there is no diff to show; the rest works all the same.
@@ -134,12 +160,18 @@ fn make_repository() -> Result<PathBuf> {
             "commit",
             "--quiet",
             "--message",
-            "A word counter, and its test",
+            "A small program, and its test",
         ],
     ] {
         output(&directory, "git", arguments);
     }
     Ok(directory)
+}
+
+/// What changed, new files included.
+fn difference(directory: &Path) -> String {
+    output(directory, "git", &["add", "--intent-to-add", "."]);
+    output(directory, "git", &["diff"])
 }
 
 /// What a program prints, or why it does not.

@@ -2,17 +2,19 @@
 
 use clap::Args;
 use selvedge_ledger::SqliteLedger;
-use selvedge_tool::{Attempt, Helper, Network, attempt_to_break_out};
+use selvedge_mcp::Listed;
+use selvedge_tool::{Attempt, Counted, Helper, Network, attempt_to_break_out, counted};
 
 use super::break_out::BREAK_OUT;
 use super::run;
 use crate::config::Config;
 use crate::env;
 use crate::error::{Exit, Result};
+use crate::mcp::{Servers, Standing};
 use crate::out;
 use crate::paths::Paths;
 use crate::sessions;
-use crate::text::plural;
+use crate::text::{escape, plural};
 use crate::wiring::{Models, Store};
 
 #[derive(Args)]
@@ -42,6 +44,7 @@ impl Doctor {
             ("shell", program("sh", "commands need it")),
         ];
         checks.extend(configuration(&paths));
+        checks.extend(servers(&paths));
         checks.extend(sandbox(&paths).await);
         for (name, finding) in checks {
             let (word, text, hint) = match finding {
@@ -121,6 +124,47 @@ fn program(name: &'static str, hint: &str) -> Finding {
     }
 }
 
+/// How the MCP servers stand. None is started.
+fn servers(paths: &Paths) -> Vec<(&'static str, Finding)> {
+    let Ok(workspace) = run::workspace(None) else {
+        return Vec::new();
+    };
+    // What is wrong with the configuration is said elsewhere.
+    let Ok(config) = Config::load(paths, &workspace) else {
+        return Vec::new();
+    };
+    let servers = Servers::find(paths, &config, &workspace);
+    let standings = servers.standings(paths, &workspace);
+    let approve = |name: &str| format!("`selvedge mcp approve {name}`");
+    let finding = |(listed, standing): (&Listed, Standing)| {
+        let name = escape(&listed.name);
+        let text = |words: &str| format!("`{name}` {words}");
+        match standing {
+            Standing::Approved(tools) => {
+                let tools = plural(tools as u64, "tool");
+                Finding::Ok(text(&format!("is approved, with {tools}")))
+            }
+            Standing::Disabled => Finding::Ok(text("is disabled")),
+            Standing::New => Finding::Warn(text("is not approved"), approve(&name)),
+            Standing::Changed => {
+                Finding::Warn(text("has changed since it was approved"), approve(&name))
+            }
+            Standing::Wrong(why) => {
+                let hint = "correct its entry; `selvedge mcp list` names it".into();
+                Finding::Warn(text(&format!("cannot be used: {why}")), hint)
+            }
+        }
+    };
+    let listed = servers.listed.iter().zip(standings).map(finding);
+    let warned = servers.warnings.iter().map(|warning| {
+        Finding::Warn(
+            warning.clone(),
+            "until then its servers are not there".into(),
+        )
+    });
+    listed.chain(warned).map(|found| ("mcp", found)).collect()
+}
+
 /// Tries to break out of the sandbox, and says what came of each attempt.
 async fn sandbox(paths: &Paths) -> Vec<(&'static str, Finding)> {
     let loaded = run::workspace(None).and_then(|workspace| Config::load(paths, &workspace));
@@ -147,8 +191,35 @@ async fn sandbox(paths: &Paths) -> Vec<(&'static str, Finding)> {
                 "commands are refused until it can; `selvedge run --sandbox off` goes without";
             vec![("sandbox", Finding::Fail(why, hint.into()))]
         }
-        Ok(attempts) => attempts.into_iter().map(finding).collect(),
+        Ok(attempts) => {
+            let findings = attempts.into_iter().map(finding);
+            findings.chain([("limits", limits(counted()))]).collect()
+        }
     }
+}
+
+/// What holds a command that takes too much.
+fn limits(counted: Counted) -> Finding {
+    let what = match (counted.processes, counted.memory) {
+        (true, true) => "processes and memory",
+        (true, false) => "processes",
+        (false, true) => "memory",
+        (false, false) => {
+            let text = "no control group can be made here: processes have limits of their own, and \
+                        are counted ten times a second";
+            let hint = "run Selvedge where control groups are delegated to you, such as \
+                        `systemd-run --user --scope -p Delegate=yes`";
+            let is_root = rustix::process::geteuid().is_root();
+            return match is_root {
+                // Limits of processes do not hold root.
+                true => Finding::Warn(text.into(), hint.into()),
+                false => Finding::Ok(text.into()),
+            };
+        }
+    };
+    Finding::Ok(format!(
+        "the kernel counts the {what} of a command as a whole (control groups)"
+    ))
 }
 
 fn finding(attempt: Attempt) -> (&'static str, Finding) {

@@ -8,13 +8,18 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod index;
+mod knowledge;
+mod mcp;
 mod models;
 mod policy;
 mod ps;
 mod resume;
 mod run;
+mod search;
 mod secrets;
 mod sessions;
+mod skills;
 mod trust;
 mod usage;
 
@@ -58,9 +63,11 @@ Selvedge runs AI agents whose work does not unravel: kill it at any moment, and 
 
   selvedge demo                 watch an agent fix a bug; needs no key and no network
   selvedge run \"REQUEST\"        do a piece of work in this directory
+  selvedge swarm \"MISSION\"      have it planned, designed, built and reviewed, unasked
   selvedge resume               go on with what was interrupted
   selvedge ps                   what is unfinished
   selvedge sessions show ID     what happened
+  selvedge search \"QUESTION\"    find code by what it means, after `selvedge index`
   selvedge doctor               is everything there?
   selvedge help                 everything else";
 
@@ -69,6 +76,8 @@ enum Command {
     /// Do a piece of work.
     #[command(visible_alias = "exec")]
     Run(run::Run),
+    /// Carry out a mission with a swarm: no questions asked, in a copy, merged in the end.
+    Swarm(run::Run),
     /// Go on with a session that rests or was killed.
     Resume(resume::Resume),
     /// Answer a question that a session asks.
@@ -88,6 +97,16 @@ enum Command {
     Trust(trust::TrustFolder),
     /// Watch an agent fix a bug: the model is recorded, everything else is real.
     Demo(demo::Demo),
+    /// Read a project, so that it can be searched by meaning.
+    Index(index::IndexProject),
+    /// Find code, history and documents by what they mean.
+    Search(search::Search),
+    /// Show what an index holds, and settle or forget what is wrong in it.
+    #[command(subcommand)]
+    Knowledge(knowledge::Knowledge),
+    /// Show and check the skills that agents can use here.
+    #[command(subcommand)]
+    Skills(skills::Skills),
     /// Show what was spent.
     Usage(usage::Usage),
     /// List models, prices, and which providers are available.
@@ -98,6 +117,9 @@ enum Command {
     /// Look for secrets in a text, and say who may use which.
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
+    /// List, add, approve and try servers of the Model Context Protocol.
+    #[command(subcommand)]
+    Mcp(mcp::Mcp),
     /// Show, check or describe the configuration.
     #[command(subcommand)]
     Config(config::Configure),
@@ -136,6 +158,7 @@ impl Arguments {
         };
         match command {
             Command::Run(command) => working(command.perform()),
+            Command::Swarm(command) => working(command.by("swarm").perform()),
             Command::Resume(command) => working(command.perform()),
             Command::Answer(command) => working(command.perform()),
             Command::Ps(command) => looking(command.perform()),
@@ -144,10 +167,15 @@ impl Arguments {
             Command::Policy(command) => looking(command.perform()),
             Command::Trust(command) => command.perform(),
             Command::Demo(command) => working(command.perform()),
+            Command::Index(command) => working(command.perform()),
+            Command::Search(command) => command.perform(),
+            Command::Knowledge(command) => command.perform(),
+            Command::Skills(command) => command.perform(),
             Command::Usage(command) => looking(command.perform()),
             Command::Models(command) => looking(command.perform()),
             Command::Auth(command) => looking(command.perform()),
             Command::Secrets(command) => command.perform(),
+            Command::Mcp(command) => looking(command.perform()),
             Command::Config(command) => command.perform(),
             Command::Doctor(command) => looking(command.perform()),
             Command::Completions(command) => command.perform(),

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use selvedge_agent::Crew;
 use selvedge_tool::{Decision, Finding, Grants, Source, Toolbox, Verdict, Workspace};
 use serde_json::json;
 
@@ -61,7 +60,7 @@ impl Explain {
         config.warnings().iter().for_each(|w| out::warn(w));
         let settings = config.settings();
         let name = self.crew.as_deref().or(settings.crew.as_deref());
-        let crew = Crew::find(name.unwrap_or("solo"), &paths.crews(&root))?;
+        let crew = selvedge_crews::all().find(name.unwrap_or("solo"), &paths.crews(&root))?;
         let agent = self.agent.as_deref().unwrap_or(&crew.entry);
         let agent = crew.agents.get(agent).ok_or_else(|| {
             let known: Vec<&str> = crew.agents.keys().map(String::as_str).collect();

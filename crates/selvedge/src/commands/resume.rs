@@ -4,17 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use selvedge_ledger::StreamId;
-use selvedge_runtime::{Book, Ending, SessionState, Signal, Status};
+use selvedge_ledger::{Payload, StreamId};
+use selvedge_runtime::{Book, Ending, SessionState, Signal, Status, SteerMode};
 
 use crate::commands::run;
+use crate::commands::sessions::fork;
 use crate::config::{Config, Dollars};
 use crate::drive::{self, Options, Start};
 use crate::env;
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
+use crate::mcp;
 use crate::out;
 use crate::script::Script;
+use crate::secrets;
 use crate::sessions::{self, Listed};
 use crate::text::escape;
 use crate::wiring::{Models, Store};
@@ -25,6 +28,10 @@ pub struct Resume {
     /// session that can be resumed.
     #[arg(value_name = "ID")]
     session: Option<String>,
+    /// Something to say to its agent. One that has ended goes on as a new session, with
+    /// everything that was said before.
+    #[arg(value_name = "MESSAGE")]
+    message: Option<String>,
     /// The newest session that can be resumed.
     #[arg(long, conflicts_with = "session")]
     last: bool,
@@ -34,6 +41,9 @@ pub struct Resume {
     /// Raise the session's budget to this many US dollars.
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
+    /// Raise the session's budget to this many tokens.
+    #[arg(long, value_name = "TOKENS")]
+    budget_tokens: Option<u32>,
     /// Stop after this long, such as `90s` or `5m`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -52,8 +62,24 @@ impl Resume {
             timeout: self.timeout,
             can_ask: out::can_ask(),
         };
-        let budget = self.budget.map(|budget| budget.0);
-        resume(&store, &session, budget, self.script, options).await
+        let raise = Signal::RaiseBudget {
+            usd: self.budget.map(|budget| budget.0),
+            tokens: self.budget_tokens.map(u64::from),
+        };
+        let raised = self.budget.is_some() || self.budget_tokens.is_some();
+        let mut said: Vec<Signal> = raised.then_some(raise).into_iter().collect();
+        let session = match self.message {
+            None => session,
+            Some(message) => {
+                secrets::guard("message", &message, false)?;
+                said.push(Signal::Steer {
+                    mode: SteerMode::Steer,
+                    text: Payload::new(message),
+                });
+                reopened(&store, session).await?
+            }
+        };
+        resume(&store, &session, said, self.script, options).await
     }
 
     async fn session(&self, store: &Store) -> Result<StreamId> {
@@ -88,11 +114,24 @@ fn can_be_resumed(listed: &Listed) -> bool {
     )
 }
 
-/// Goes on with a session: lifts its pauses, raises its budget, drives it.
+/// The session that takes a message: itself, or what goes on in its place.
+async fn reopened(store: &Store, session: StreamId) -> Result<StreamId> {
+    let books = sessions::books(&*store.ledger, &session).await?;
+    if books.first().is_none_or(|(_, book)| book.ended.is_none()) {
+        return Ok(session);
+    }
+    let next = fork::reopened(store, &session).await?;
+    out::say(&format!(
+        "session {session} has ended, and goes on as {next}"
+    ));
+    Ok(next)
+}
+
+/// Goes on with a session: says what is to be said to it, lifts its pauses, drives it.
 pub async fn resume(
     store: &Store,
     session: &StreamId,
-    budget: Option<f64>,
+    said: Vec<Signal>,
     script: Option<PathBuf>,
     options: Options,
 ) -> Result {
@@ -101,24 +140,33 @@ pub async fn resume(
     if let Some(ending) = books.first().and_then(|(_, book)| book.ended.clone()) {
         return ended(store, session, &ending, options).await;
     }
-    if !spec.workspace.is_dir() {
+    // A copy comes and goes; what it is a copy of must be there.
+    let copy = spec.terms.copy.as_ref();
+    let workspace = copy.map_or(&spec.workspace, |copy| &copy.origin);
+    if !workspace.is_dir() {
         return Err(Error::failed(format!(
             "session `{session}` cannot go on: its workspace is gone"
         ))
-        .cause(format!("`{}` is not a directory", spec.workspace.display()))
+        .cause(format!("`{}` is not a directory", workspace.display()))
         .hint("put the directory back, then resume"));
     }
-    let config = Config::load(&store.paths, &spec.workspace)?;
+    let config = Config::load(&store.paths, workspace)?;
+    for skill in spec.skills(&*store.ledger).await {
+        if skill.has_changed(workspace) {
+            let name = escape(&skill.name);
+            out::warn(&format!(
+                "the skill `{name}` has changed since the run began"
+            ));
+        }
+    }
     let script = find_script(store, session, &spec.model, script)?;
     let models = Models::find(&config, script)?;
     models.resolve(&spec.model)?;
     let to = env::path(env::RECORD);
     let (models, recorder) = run::record(models, to.as_deref())?;
 
-    let mut letters = Vec::new();
-    if let Some(usd) = budget {
-        letters.push((session.clone(), Signal::RaiseBudget { usd }));
-    }
+    let said = said.into_iter().map(|said| (session.clone(), said));
+    let mut letters: Vec<(StreamId, Signal)> = said.collect();
     // What is said to a run is passed on to its children; the first of the list
     // is the session's own stream.
     let is_paused = |(_, book): &&(StreamId, Book)| book.ended.is_none() && !book.pauses.is_empty();
@@ -129,7 +177,8 @@ pub async fn resume(
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
     let start = Start::Resume(letters);
-    let exit = drive::session(store, models, session, start, options).await?;
+    let servers = mcp::fleet(&store.paths, &config, &spec.workspace);
+    let exit = drive::session(store, models, &servers, session, start, options).await?;
     run::tell_lost(recorder);
     Ok(exit)
 }
@@ -137,6 +186,10 @@ pub async fn resume(
 /// Says again how a session ended. The exit code does, too: a script that goes
 /// on after `resume` must not take an old failure for a success.
 async fn ended(store: &Store, session: &StreamId, ending: &Ending, options: Options) -> Result {
+    // Its process may have ended before the last of it was written there.
+    if let Err(error) = drive::record_anew(store, session).await {
+        out::warn(&error.in_a_line());
+    }
     let text = store.ledger.text(&ending.result).await?;
     let word = sessions::status_word(ending.status);
     if ending.status == Status::Done {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use selvedge_agent::{Crew, RunSpec, Setup, SetupError, assemble};
+use selvedge_agent::{Crew, RunSpec, Setup, SetupError, assemble, expand, user_instructions};
 use selvedge_ledger::StreamId;
+use selvedge_mcp::Fleet;
 use selvedge_model::{Profile, Recorder};
-use selvedge_tool::Toolbox;
+use selvedge_tool::{CopyError, LeftOut, Owner, Skill, WorkCopy, find_skills};
 use serde_json::Value;
 
 use crate::config::{Approve, Config, Dollars, SandboxMode};
@@ -18,13 +19,14 @@ use crate::drive::{self, Options, Start};
 use crate::env;
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
+use crate::mcp;
 use crate::out;
 use crate::paths::Paths;
 use crate::script::Script;
 use crate::secrets;
 use crate::text::{escape, one_line};
 use crate::trust::Trust;
-use crate::wiring::{Models, Store};
+use crate::wiring::{self, Models, Store};
 
 #[derive(Args)]
 pub struct Run {
@@ -46,6 +48,9 @@ pub struct Run {
     /// What it may cost, in US dollars.
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<Dollars>,
+    /// How many tokens it may use, of requests and answers together.
+    #[arg(long, value_name = "TOKENS")]
+    budget_tokens: Option<u32>,
     /// What happens when something must be approved.
     #[arg(long, value_name = "HOW")]
     approve: Option<Approve>,
@@ -64,6 +69,9 @@ pub struct Run {
     /// Send the request although it holds what looks like a secret.
     #[arg(long)]
     allow_secret: bool,
+    /// Work in the directory itself, where the crew would work on a copy.
+    #[arg(long)]
+    in_place: bool,
     /// Answer from a script instead of a model: a YAML file of turns.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -78,6 +86,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// The same by this crew.
+    pub fn by(mut self, crew: &str) -> Self {
+        self.crew.get_or_insert(crew.to_owned());
+        self
+    }
+
     pub async fn perform(self) -> Result {
         // Everything that can be wrong is found out before anything is written.
         let request = self.request()?;
@@ -86,6 +100,9 @@ impl Run {
         let mut config = Config::load(&paths, &workspace)?;
         config.warnings().iter().for_each(|w| out::warn(w));
         secrets::learn(&config)?;
+        let skills = skills_for(&paths, &workspace);
+        let commands = paths.contents("commands");
+        let request = expand(&request, &workspace, &commands, &skills)?;
         secrets::guard("request", &request, self.allow_secret)?;
         let text = |text: String| toml::Value::String(text);
         config.flag("model", "--model", self.model.map(text));
@@ -94,6 +111,8 @@ impl Run {
         config.flag("profile", "--profile", profile);
         let dollars = self.budget.map(|budget| toml::Value::Float(budget.0));
         config.flag("budget_usd", "--budget", dollars);
+        let tokens = self.budget_tokens.map(|n| toml::Value::Integer(n.into()));
+        config.flag("budget_tokens", "--budget-tokens", tokens);
         let approve = self.approve.map(approve_value);
         config.flag("approve", "--approve", approve);
         let sandbox = self.sandbox.map(sandbox_value);
@@ -108,7 +127,9 @@ impl Run {
             request,
             workspace,
             output_schema,
+            skills,
             record: self.record.or_else(|| env::path(env::RECORD)),
+            in_place: self.in_place,
         };
         let options = Options {
             json: self.json,
@@ -151,8 +172,12 @@ pub struct Plan {
     pub workspace: PathBuf,
     /// The schema that the result must fit.
     pub output_schema: Option<Value>,
+    /// The skills that agents can use.
+    pub skills: Vec<Skill>,
     /// The cassette that answers are added to.
     pub record: Option<PathBuf>,
+    /// Whether a crew that would work on a copy works in the directory itself.
+    pub in_place: bool,
 }
 
 /// Starts a session and drives it.
@@ -165,16 +190,21 @@ pub async fn begin(
 ) -> Result<(StreamId, Exit)> {
     let text = script.as_ref().map(|script| script.text().to_owned());
     let models = Models::find(config, script)?;
-    let mut spec = prepare(&paths, config, &models, &plan)?;
+    let servers = mcp::fleet(&paths, config, &plan.workspace);
+    let (mut spec, is_isolated) = prepare(&paths, config, &models, &servers, &plan)?;
     let (models, recorder) = record(models, plan.record.as_deref())?;
     let store = Store::open_at(paths)?;
     let session = StreamId::new(store.chance.id("s"));
     spec.sandbox.temp = Some(store.paths.temp(&session));
+    if is_isolated && !plan.in_place {
+        let copy = WorkCopy::of(&plan.workspace, &store.paths.session(&session)).await;
+        spec = spec.in_copy(copy.map_err(|error| no_copy(&error))?);
+    }
     if let Some(text) = text {
         store.keep_script(&session, &text)?;
     }
     let start = Start::New(Box::new(spec));
-    let exit = drive::session(&store, models, &session, start, options).await?;
+    let exit = drive::session(&store, models, &servers, &session, start, options).await?;
     tell_lost(recorder);
     Ok((session, exit))
 }
@@ -197,28 +227,48 @@ pub fn tell_lost(recorder: Option<Arc<Recorder>>) {
     }
 }
 
-/// What the run starts with.
-fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Result<RunSpec> {
+/// What the run starts with, and whether its crew works on a copy.
+fn prepare(
+    paths: &Paths,
+    config: &Config,
+    models: &Models,
+    servers: &Fleet,
+    plan: &Plan,
+) -> Result<(RunSpec, bool)> {
     let settings = config.settings();
     let name = settings.crew.as_deref().unwrap_or("solo");
-    let crew = Crew::find(name, &paths.crews(&plan.workspace))?;
+    let crew = selvedge_crews::all().find(name, &paths.crews(&plan.workspace))?;
     let is_trusted = vouched(paths, &plan.workspace, &crew);
     declare(&crew, is_trusted);
     let failed = RefCell::new(None);
     let resolve = models.resolver(settings.model.as_deref(), &failed);
-    let sandbox = settings.sandbox.sandbox(paths);
+    let mut sandbox = settings.sandbox.sandbox(paths);
+    // The scripts of the user's own skills are of use to a command that can see them.
+    let is_theirs = |skill: &&Skill| skill.owner == Owner::User && skill.brings_code;
+    let scripts = plan.skills.iter().filter(is_theirs);
+    sandbox
+        .readable
+        .extend(scripts.map(|skill| skill.folder.clone()));
     let setup = Setup {
         request: plan.request.clone(),
         workspace: plan.workspace.clone(),
-        approve: settings.approve.unwrap_or(Approve::Ask).into(),
+        approve: match settings.approve {
+            // Nobody is there to be asked: what must be approved is refused.
+            None | Some(Approve::Ask) if !crew.ways.asks => Approve::Never.into(),
+            approve => approve.unwrap_or(Approve::Ask).into(),
+        },
         policy: config.policy().clone().fenced_by(&sandbox),
         sandbox,
         is_trusted,
         budget_usd: settings.budget_usd.map(|budget| budget.0),
+        budget_tokens: settings.budget_tokens,
         output_schema: plan.output_schema.clone(),
+        instructions: user_instructions(&paths.user_instructions()),
+        skills: plan.skills.clone(),
+        lazy: settings.tools.lazy.map(Into::into).unwrap_or_default(),
         resolve: &resolve,
     };
-    let toolbox = Toolbox::core().with_secrets(secrets::of_this_process().clone());
+    let toolbox = wiring::offered(servers).with_secrets(secrets::of_this_process().clone());
     let mut spec = match assemble(&crew, &toolbox, &setup) {
         Ok(spec) => spec,
         Err(error @ SetupError::Model { .. }) => {
@@ -230,7 +280,31 @@ fn prepare(paths: &Paths, config: &Config, models: &Models, plan: &Plan) -> Resu
     settings.limits.bound(&mut spec);
     models.add_fallbacks(&mut spec);
     spec.awaited = true;
-    Ok(spec)
+    Ok((spec, crew.ways.isolated))
+}
+
+fn no_copy(error: &CopyError) -> Error {
+    Error::failed("there is no copy of the directory to work on")
+        .cause(error)
+        .hint("make `git` available, or work in the directory itself: `--in-place`")
+}
+
+/// The skills that agents can use in a workspace. Those that would be there and do not
+/// count are named; that one has the name of another is said by `skills list`.
+pub fn skills_for(paths: &Paths, workspace: &Path) -> Vec<Skill> {
+    let is_trusted = Trust::of(paths, workspace).is_given();
+    let found = find_skills(workspace, &paths.contents("skills"), is_trusted);
+    for (folder, why) in &found.left_out {
+        let next = match why {
+            LeftOut::Shadowed { .. } => continue,
+            LeftOut::Broken(_) => "",
+            LeftOut::Untrusted => "; look at it, then `selvedge trust`",
+        };
+        let folder = escape(&folder.display().to_string());
+        let why = escape(&why.to_string());
+        out::warn(&format!("the skill `{folder}` is left out: {why}{next}"));
+    }
+    found.skills
 }
 
 /// Whether somebody vouches for a crew: it is built in or the user's own, or the

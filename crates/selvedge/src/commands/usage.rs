@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use selvedge_agent::{Row, Spending};
+use selvedge_agent::{Row, SchemaTokens, Spending};
 use selvedge_ledger::{LedgerError, Position, StreamId, Time};
-use selvedge_model::Usd;
+use selvedge_model::{Spend, Usd, provider_of};
 use serde_json::json;
 
 use crate::error::{Exit, Result};
 use crate::out;
+use crate::progress::about;
 use crate::sessions;
 use crate::text::{count, escape, moment, plural, table};
 use crate::when::When;
@@ -58,7 +59,14 @@ type Key = Vec<String>;
 #[derive(Clone, Copy, Default)]
 struct Sum {
     row: Row,
-    in_doubt: Usd,
+    in_doubt: Spend,
+}
+
+impl Sum {
+    /// What budgets count: the most that can have been spent.
+    fn at_most(&self) -> Spend {
+        self.row.spend() + self.in_doubt
+    }
 }
 
 impl Usage {
@@ -117,7 +125,7 @@ impl Usage {
             if is_meant(&begun.agent, &begun.model, begun.time) {
                 let key = self.key(session, &begun.agent, &begun.model, begun.time);
                 let sum = sums.entry(key).or_default();
-                sum.in_doubt = sum.in_doubt + begun.reserved.usd;
+                sum.in_doubt = sum.in_doubt + begun.reserved;
             }
         }
         Ok(())
@@ -148,10 +156,17 @@ impl Usage {
 
     fn print(&self, key: &Key, sum: &Sum) {
         let row = &sum.row;
+        let mean = |millis: u64| (row.calls > 0).then(|| millis / row.calls);
         let mut line = json!({
             "calls": row.calls, "broken_attempts": row.broken, "cached_answers": row.cached,
             "usage": row.usage, "unpriced_calls": row.unpriced,
-            "cost_usd": (row.unpriced == 0).then_some(row.cost), "in_doubt_usd": sum.in_doubt,
+            "cost_usd": (row.unpriced == 0).then_some(row.cost), "priced_usd": row.cost,
+            "estimated_attempts": row.estimated.attempts, "estimated_usd": row.estimated.cost,
+            "at_most_usd": sum.at_most().usd, "at_most_tokens": sum.at_most().tokens,
+            "in_doubt_usd": sum.in_doubt.usd, "in_doubt_tokens": sum.in_doubt.tokens,
+            "first_token_ms_mean": mean(row.latency.first_token_ms),
+            "total_ms_mean": mean(row.latency.total_ms),
+            "schema_tokens": row.schemas,
         });
         for (name, word) in self.names().iter().zip(key) {
             line[*name] = json!(word);
@@ -197,20 +212,36 @@ impl Usage {
             }
         }
         out::line(&table(&rows));
-        if total.row.broken > 0 {
-            let attempts = plural(total.row.broken, "attempt");
+        let estimated = total.row.estimated;
+        if estimated.attempts > 0 {
+            let attempts = plural(estimated.attempts, "attempt");
             out::say(&format!(
-                "{attempts} broke off after the answer had begun: counted by what was heard"
+                "{attempts} broke off before the provider said what was used: {} of this is \
+                 estimated by what was heard, and it is {} at most",
+                estimated.cost,
+                estimated.cost + estimated.more
+            ));
+        }
+        let counted = total.row.broken - estimated.attempts.min(total.row.broken);
+        if counted > 0 {
+            let attempts = plural(counted, "attempt");
+            out::say(&format!(
+                "{attempts} came to nothing and had to be paid for"
             ));
         }
         if total.row.cached > 0 {
             let answers = plural(total.row.cached, "answer");
             out::say(&format!("{answers} given again at no cost"));
         }
-        if total.in_doubt > Usd::ZERO {
+        if let Some(saved) = saved(&total.row.schemas) {
+            out::say(&saved);
+        }
+        if total.in_doubt.tokens > 0 {
             out::warn(&format!(
-                "up to {} more may have been spent, on calls whose end is not on record",
-                total.in_doubt
+                "up to {} and {} tokens more may have been spent, on calls whose end is not on \
+                 record",
+                total.in_doubt.usd,
+                count(total.in_doubt.tokens)
             ));
         }
     }
@@ -226,13 +257,31 @@ fn cells(row: &Row) -> [String; 5] {
     ]
 }
 
-/// What it cost; a price that is not known is not zero.
+/// What it cost, exactly, so that rows add up; a price that is not known is not zero.
 fn cost(row: &Row) -> String {
+    let about = about(row);
     match row.unpriced {
-        0 => row.cost.to_string(),
+        0 => format!("{about}{}", row.cost.exact()),
         _ if row.is_unpriced() => "unknown".into(),
-        n => format!("{} and {n} calls of unknown price", row.cost),
+        n => format!(
+            "{about}{} and {} of unknown price",
+            row.cost.exact(),
+            plural(n, "call")
+        ),
     }
+}
+
+/// What it saved that not every tool was at hand from the beginning, estimated.
+fn saved(schemas: &SchemaTokens) -> Option<String> {
+    let SchemaTokens { sent, eager } = *schemas;
+    (eager > 0).then_some(())?;
+    let percent = 100 * sent.abs_diff(eager) / eager;
+    let than = if sent <= eager { "fewer" } else { "more" };
+    Some(format!(
+        "tool schemas: about {} tokens sent, {percent}% {than} than with every tool at hand ({})",
+        count(sent),
+        count(eager)
+    ))
 }
 
 /// A bar as long as `cost` is of `most`, which has `cells`; at least a sliver for
@@ -244,13 +293,19 @@ fn bar(cost: Usd, most: Usd, cells: usize) -> String {
     format!("{}{part}", "█".repeat(eighths / 8))
 }
 
-fn provider_of(model: &str) -> &str {
-    model.split('/').next().unwrap_or(model)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lazy_loading_saved_or_cost_is_said() {
+        let said = |sent, eager| saved(&SchemaTokens { sent, eager });
+        assert_eq!(said(0, 0), None);
+        let text = said(4_300, 10_000).unwrap();
+        assert!(text.contains("4.3k tokens sent, 57% fewer"), "{text}");
+        let text = said(1_100, 1_000).unwrap();
+        assert!(text.contains("10% more than"), "{text}");
+    }
 
     #[test]
     fn a_bar_is_as_long_as_its_part_of_the_most() {

@@ -47,6 +47,7 @@ pub const KEYS: &[Key] = &[
     key("crew", Kind::Text),
     key("approve", Kind::Text),
     key("budget_usd", Kind::Number),
+    key("budget_tokens", Kind::Whole),
     key("profile", Kind::Text),
     key("limits.model_calls_max", Kind::Whole),
     key("limits.output_tokens_max", Kind::Whole),
@@ -56,6 +57,7 @@ pub const KEYS: &[Key] = &[
     key("slots.per_provider", Kind::Whole),
     key("slots.in_all", Kind::Whole),
     key("cache", Kind::Flag),
+    key("tools.lazy", Kind::Text),
     key("sandbox.mode", Kind::Text),
     key("sandbox.network", Kind::Text),
     key("sandbox.allow", Kind::List),
@@ -74,6 +76,7 @@ const TABLES: &[(&str, &str)] = &[
     ("fallback", "it decides who sees your work"),
     ("budget", "it decides what all your projects may spend"),
     ("soft_limits", "it is about all your projects"),
+    ("mcp", "it decides which programs run as you"),
 ];
 
 /// Every key that has a list: what all layers say holds together.
@@ -151,6 +154,7 @@ impl Layer {
             values: [
                 ("crew", text("solo")),
                 ("approve", text("ask")),
+                ("tools.lazy", text("auto")),
                 ("sandbox.mode", text("on")),
                 ("sandbox.network", text("off")),
             ]

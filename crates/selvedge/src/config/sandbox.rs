@@ -20,8 +20,8 @@ pub struct SandboxSettings {
     pub mode: Option<SandboxMode>,
     /// Whether they have the whole network. Default: `off`.
     pub network: Option<NetworkMode>,
-    /// The hosts they may reach while the network is off, such as `crates.io`,
-    /// `*.npmjs.org` or `10.0.0.7:8080`. Default: none.
+    /// The hosts they may reach while the network is off, such as `example.org`,
+    /// `*.example.com` or `10.0.0.7:8080`. Default: none.
     #[schemars(with = "Option<Vec<String>>")]
     pub allow: Option<Vec<HostRule>>,
     /// Folders they may write besides the workspace. Default: none.

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use schemars::JsonSchema;
 use selvedge_agent::RunSpec;
+use selvedge_mcp::Entry;
 use selvedge_model::Profile;
 use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct Settings {
     pub approve: Option<Approve>,
     /// What one session may cost, in US dollars. Default: no limit.
     pub budget_usd: Option<Dollars>,
+    /// How many tokens one session may use, of requests and answers together.
+    /// Default: no limit.
+    pub budget_tokens: Option<u64>,
     /// The profile whose stored keys are used. Default: `default`.
     ///
     /// Not read from a project's `.selvedge/config.toml`.
@@ -67,18 +71,35 @@ pub struct Settings {
     /// `.selvedge/config.toml`.
     #[serde(default)]
     pub soft_limits: BTreeMap<String, SoftLimit>,
+    /// How tools are made known to agents.
+    #[serde(default)]
+    pub tools: ToolSettings,
     /// What commands may reach of this machine.
     #[serde(default)]
     pub sandbox: SandboxSettings,
     /// What must not be shown, sent or stored.
     #[serde(default)]
     pub secrets: SecretRules,
+    /// Servers of the Model Context Protocol. Not read from a project's
+    /// `.selvedge/config.toml`; a project's servers stand in its `.mcp.json`.
+    #[serde(default)]
+    pub mcp: McpServers,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     #[expect(dead_code, reason = "kept as a table, for the model room to read")]
     pub catalogue: toml::Table,
+}
+
+/// Servers of the Model Context Protocol.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServers {
+    /// By name. One that says neither `command` nor `url` speaks of the project's
+    /// server of that name: `read_only`, `disabled` and the times are yours to say.
+    #[serde(default)]
+    pub servers: BTreeMap<String, Entry>,
 }
 
 /// What happens when something must be approved. What is forbidden stays so.
@@ -101,6 +122,38 @@ impl From<Approve> for selvedge_agent::Approve {
             Approve::Ask => Self::Ask,
             Approve::Auto => Self::Auto,
             Approve::Never => Self::Never,
+        }
+    }
+}
+
+/// How tools are made known to agents.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSettings {
+    /// When an agent is told of tools in a line each, and asks for those it needs,
+    /// instead of having the schemas of all before it with every request. It is about
+    /// what its file lists under `more_tools` or names by a pattern. Default: `auto`.
+    pub lazy: Option<Lazy>,
+}
+
+/// When an agent asks for tools instead of having them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lazy {
+    /// When their schemas are long enough for that to save something.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<Lazy> for selvedge_agent::Lazy {
+    fn from(lazy: Lazy) -> Self {
+        match lazy {
+            Lazy::Auto => Self::Auto,
+            Lazy::Always => Self::Always,
+            Lazy::Never => Self::Never,
         }
     }
 }

@@ -286,6 +286,8 @@ fn usage_is_summed_by_what_is_asked_for() {
             AGENT  CALLS  IN  CACHED  OUT  COST
             engineer  2  2.0k  0  200  $0.006
             total  2  2.0k  0  200  $0.006
+            -- stderr --
+            tool schemas: …
         "#]]);
     world
         .selvedge(&["usage", "--provider", "openai"])

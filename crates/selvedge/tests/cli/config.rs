@@ -28,6 +28,7 @@ fn each_layer_lies_over_the_one_below() {
         crew  "project"  ROOT/work/.selvedge/config.toml
         approve  "ask"  default
         budget_usd  2.5  ROOT/work/.selvedge/local/config.toml
+        budget_tokens  (not set)  default
         profile  (not set)  default
         limits.model_calls_max  7  $SELVEDGE_LIMITS_MODEL_CALLS_MAX
         limits.output_tokens_max  (not set)  default
@@ -37,6 +38,7 @@ fn each_layer_lies_over_the_one_below() {
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
+        tools.lazy  "auto"  default
         sandbox.mode  "on"  default
         sandbox.network  "off"  default
         sandbox.allow  (not set)  default
@@ -65,6 +67,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         crew  "solo"  default
         approve  "ask"  default
         budget_usd  (not set)  default
+        budget_tokens  (not set)  default
         profile  (not set)  default
         limits.model_calls_max  (not set)  default
         limits.output_tokens_max  (not set)  default
@@ -74,6 +77,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         slots.per_provider  (not set)  default
         slots.in_all  (not set)  default
         cache  (not set)  default
+        tools.lazy  "auto"  default
         sandbox.mode  "on"  default
         sandbox.network  "off"  default
         sandbox.allow  (not set)  default
@@ -117,7 +121,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, sandbox, secrets, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, budget_tokens, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, tools, sandbox, secrets, mcp, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");
@@ -177,6 +181,7 @@ fn the_schema_describes_every_key() {
         "crew",
         "approve",
         "budget_usd",
+        "budget_tokens",
         "limits",
         "catalogue",
     ] {
@@ -222,7 +227,7 @@ fn a_check_finds_names_that_lead_nowhere() {
         exit 2
         -- stderr --
         error: there is no crew `sola`
-          cause: the crews are: solo
+          cause: the crews are: solo, swarm
           hint: did you mean `solo`?
     "#]]);
     world.write("home/config/config.toml", "model = \"antropic/x\"\n");

@@ -52,8 +52,8 @@ fn what_a_helper_asks_is_answered_through_the_session() {
             -- stderr --
             lead on scripted/pair · session s_ID
               lead hands work to s_ID/t0.0
-            painter on scripted/pair
-              painter asks: which colour?
+            painter task-001 on scripted/pair
+              painter task-001 asks: which colour?
             waiting for an answer · 2 turns · 220 tokens · $0.0006 · N s · session s_ID
               question: which colour?
               answer: selvedge answer s_ID "…"
@@ -75,7 +75,7 @@ fn what_a_helper_asks_is_answered_through_the_session() {
             going on with session s_ID: paint
               in ROOT/work
               answered: yes (allowed)
-              painter: run_command sh -c 'touch painted'
+              painter task-001: run_command sh -c 'touch painted'
               Painted.
               lead gets it back: done
               The door is painted.
@@ -94,24 +94,32 @@ fn what_a_helper_asks_is_answered_through_the_session() {
               started  TIME (AGO)
               spent  5 turns · 550 tokens · $0.0015
 
+              lead ✓ 2 turns · $0.0006
+              └─ painter task-001 ✓ 3 turns · $0.0009 · paint the door
+
+              +N s  lead started: paint
+              +N s  painter task-001 started: paint the door
+              +N s  painter task-001 finished: Painted.
+              +N s  lead finished: The door is painted.
+
             request
               paint
 
             lead
 
-                painter on scripted/pair: paint the door
+                painter task-001 on scripted/pair: paint the door
 
-                painter
+                painter task-001
                   asked: which colour?
                   answered: blue
 
-                painter
+                painter task-001
                   asked: painter wants to run: sh -c 'touch painted'
                   answered: yes (allowed)
                   ✓ run_command sh -c 'touch painted'
                       [no output]
 
-                painter
+                painter task-001
                   Painted.
 
                 done

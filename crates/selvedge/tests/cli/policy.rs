@@ -323,3 +323,48 @@ fn an_agent_cannot_write_what_decides_about_it() {
     assert_eq!(config, "approve = 'ask'\n");
     assert!(!world.work().join(".selvedge/local").exists() && !world.work().join(".git").exists());
 }
+
+#[test]
+fn an_env_file_of_a_repository_changes_nothing() {
+    let world = World::new();
+    let elsewhere = world.root().join("elsewhere");
+    let lines = format!(
+        "SELVEDGE_HOME={0}\nSELVEDGE_APPROVE=auto\nSELVEDGE_SANDBOX_MODE=off\nHTTPS_PROXY=http://127.0.0.1:9\nLD_PRELOAD={0}/x.so\nPATH={0}\n",
+        elsewhere.display()
+    );
+    for name in [".env", ".env.local", ".envrc", ".selvedge/.env"] {
+        world.write(&format!("work/{name}"), &lines);
+    }
+    let output = world.run(&running("sh -c 'touch canary'"), &["do it"]);
+    assert_eq!(output.code, 3, "it is asked about: {}", output.stderr);
+    assert!(!elsewhere.exists() && !world.work().join("canary").exists());
+    // What the user's own environment says does hold.
+    let mut command = world.run_command(&running("sh -c 'touch canary'"), &["do it"]);
+    let output = world.output(command.env("SELVEDGE_APPROVE", "auto"));
+    assert!(world.work().join("canary").exists(), "{}", output.stderr);
+}
+
+#[test]
+fn nobody_else_reads_what_selvedge_keeps() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    // The folder that tests are in hides everything by itself.
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(world.root(), open).unwrap();
+    let output = world.run(&running("echo x > /tmp/mine; echo done"), &["do it"]);
+    assert_eq!(
+        events(&world, "ToolCallFinished").len(),
+        1,
+        "{}",
+        output.stderr
+    );
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    // Who cannot enter the outer folder cannot reach what is in it.
+    let data = world.home().join("data");
+    assert_eq!(mode(&data), 0o700);
+    let ledger = std::fs::read_dir(&data).unwrap().flatten();
+    let files = ledger.map(|e| e.path()).filter(|path| path.is_file());
+    for file in files {
+        assert_eq!(mode(&file) & 0o077, 0, "{}", file.display());
+    }
+}

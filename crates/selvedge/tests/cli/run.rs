@@ -105,7 +105,7 @@ fn an_exhausted_budget_pauses_and_a_higher_one_goes_on() {
             -- stderr --
             engineer on scripted/script · session s_ID
               engineer: list_files
-              paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0904
+              paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0916
             paused: budget · 1 turn · Nk tokens · $N · N s · session s_ID
               go on: selvedge resume s_ID --budget USD
         "#]]);
@@ -117,7 +117,7 @@ fn an_exhausted_budget_pauses_and_a_higher_one_goes_on() {
             -- stderr --
             going on with session s_ID: do it
               in ROOT/work
-              paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0904
+              paused (budget): budget `session s_ID` allows $0.15: $0.1001 spent, $0.00 held by calls under way, and this call may take $0.0916
             paused: budget · 1 turn · Nk tokens · $N · N s · session s_ID
               go on: selvedge resume s_ID --budget USD
         "#]]);

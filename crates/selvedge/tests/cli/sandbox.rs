@@ -27,6 +27,13 @@ fn doctor_tries_to_break_out_and_says_what_held() {
             output.stdout
         );
     }
+    let limits = ["control group", "limits of their own"];
+    let says = |line: &str| limits.iter().any(|words| line.contains(words));
+    let line = output
+        .stdout
+        .lines()
+        .find(|line| line.contains("  limits  "));
+    assert!(line.is_some_and(says), "{}", output.stdout);
     let mut command = world.command(&["doctor"]);
     let output = world.output(command.env("SELVEDGE_SANDBOX_MODE", "off"));
     assert!(

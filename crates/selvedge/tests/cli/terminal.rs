@@ -19,14 +19,14 @@ const APPROVAL: &str = "\
 - text: fine";
 
 /// A command with a terminal of its own, and what it has written there.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
-    fn start(mut command: Command, columns: u16) -> Self {
+    pub fn start(mut command: Command, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -69,7 +69,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
     }
 
-    fn wait_for(&self, words: &str) {
+    pub fn wait_for(&self, words: &str) {
         let begun = std::time::Instant::now();
         while !self.text().contains(words) {
             assert!(
@@ -81,13 +81,13 @@ impl Terminal {
         }
     }
 
-    fn type_line(&mut self, line: &str) {
+    pub fn type_line(&mut self, line: &str) {
         self.keyboard.write_all(line.as_bytes()).unwrap();
         self.keyboard.write_all(b"\n").unwrap();
     }
 
     /// Waits for the end: the exit code, and everything that was written.
-    fn end(mut self) -> (i32, String) {
+    pub fn end(mut self) -> (i32, String) {
         let mut status = None;
         until("it ends", || {
             status = self.child.try_wait().unwrap();
@@ -98,6 +98,25 @@ impl Terminal {
         std::thread::sleep(std::time::Duration::from_millis(50));
         (status.unwrap().code().unwrap_or(-1), self.text())
     }
+}
+
+#[test]
+fn a_swarm_is_seen_as_a_tree_while_it_works() {
+    let world = World::new();
+    let mut command = world.command(&["demo", "swarm"]);
+    command.env("TERM", "xterm");
+    let terminal = Terminal::start(command, 100);
+    terminal.wait_for("└─ planner …");
+    terminal.wait_for("   └─ builder task-001 …");
+    terminal
+        .wait_for("   ├─ builder task-001 ✓ 3 turns · $0.0161 · Implement hello.sh and its test");
+    terminal.wait_for("   └─ reviewer task-002 …");
+    let (code, text) = terminal.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        !text.contains("\"files_created\""),
+        "data is no talk: {text}"
+    );
 }
 
 impl Drop for Terminal {

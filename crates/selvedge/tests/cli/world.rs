@@ -10,6 +10,10 @@ use expect_test::Expect;
 use regex::Regex;
 use tempfile::TempDir;
 
+/// A secret that every command of every test finds in its environment, and that the
+/// process knows as one: nothing of it may be left anywhere by any of them.
+const CANARY: (&str, &str) = ("CANARY_TOKEN", "c4nary/that+n0body-writes-down/83");
+
 /// How long anything may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -66,6 +70,7 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TMPDIR", self.root.path())
             .env("SELVEDGE_HOME", self.home())
+            .env(CANARY.0, CANARY.1)
             .stdin(Stdio::null());
         command
     }
@@ -131,10 +136,11 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let keys = self.keys.borrow();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        if !std::thread::panicking() && !keys.is_empty() {
+        let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        keys.push(CANARY.1);
+        if !std::thread::panicking() {
             let found = selvedge_testkit::leaks(&self.home(), &keys);
-            assert!(found.is_empty(), "a key was left behind: {found:?}");
+            assert!(found.is_empty(), "a secret was left behind: {found:?}");
         }
     }
 }
@@ -157,7 +163,12 @@ impl Output {
             (r"\bs_[0-9a-hjkmnp-tv-z]{10}\b", "s_ID"),
             (r"\b[0-9.]+ s\b", "N s"),
             // Where a script does not say what was used, the length of the prompt does.
-            (r"\b[0-9.]+k tokens · \$[0-9.]+", "Nk tokens · $$N"),
+            (
+                r"\b[0-9.]+k tokens · (about )?\$[0-9.]+",
+                "Nk tokens · $1$$N",
+            ),
+            // It follows from the words of every tool.
+            (r"tool schemas: .*", "tool schemas: …"),
             (r"(/usr)?/bin/bash\b", "bash"),
             (r"\bprocess [0-9]+\b", "process PID"),
             (r"\bpid [0-9]+\b", "pid PID"),

@@ -45,6 +45,7 @@ impl Listener for Stream {
                 note_model(&mut self.model, message.model)?;
                 self.counted.update(message.usage);
                 deltas.take(Delta::Alive);
+                self.tell_used(deltas);
             }
             Event::ContentBlockStart {
                 index,
@@ -74,6 +75,7 @@ impl Listener for Stream {
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.as_deref().map(stop).or(self.stop);
                 self.counted.update(usage.unwrap_or_default());
+                self.tell_used(deltas);
             }
             Event::MessageStop => self.over = true,
             Event::Error => return Err(Fault::Refused(event.to_owned())),
@@ -99,6 +101,15 @@ impl Listener for Stream {
             usage: self.counted.usage(),
             model: self.model,
         })
+    }
+}
+
+impl Stream {
+    fn tell_used(&self, deltas: &mut dyn DeltaSink) {
+        if let Some(usage) = self.counted.usage() {
+            let is_all = self.stop.is_some();
+            deltas.take(Delta::Used { usage, is_all });
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::types::{Delta, Part, Request, Stop, ToolCall, Usage};
 pub(super) struct Stream {
     pieces: Vec<Building>,
     stop: Option<Stop>,
-    counted: Option<Counted>,
+    usage: Option<Usage>,
     model: Option<String>,
 }
 
@@ -49,16 +49,22 @@ impl Listener for Stream {
             return Err(Fault::Refused(event.to_owned()));
         }
         note_model(&mut self.model, chunk.model_version)?;
-        self.counted = chunk.usage_metadata.or(self.counted.take());
         if chunk
             .prompt_feedback
             .is_some_and(|said| said.block_reason.is_some())
         {
             self.stop = Some(Stop::Filtered);
         }
+        let mut candidates = chunk.candidates.unwrap_or_default();
         // Another candidate is another answer; one was asked for.
-        let candidates = chunk.candidates.unwrap_or_default().into_iter();
-        for candidate in candidates.filter(|candidate| candidate.index.unwrap_or(0) == 0) {
+        candidates.retain(|candidate| candidate.index.unwrap_or(0) == 0);
+        if let Some(usage) = chunk.usage_metadata.map(Usage::from) {
+            // Said before the rest is judged, for it is paid whatever that is.
+            let is_all = candidates.iter().any(|c| c.finish_reason.is_some());
+            deltas.take(Delta::Used { usage, is_all });
+            self.usage = Some(usage);
+        }
+        for candidate in candidates {
             for piece in candidate
                 .content
                 .and_then(|said| said.parts)
@@ -116,7 +122,7 @@ impl Listener for Stream {
         Ok(Answer {
             parts,
             stop: self.stop,
-            usage: self.counted.map(Usage::from),
+            usage: self.usage,
             model: self.model,
         })
     }

@@ -5,6 +5,7 @@
 //! call and lose what the model wrote, and cannot tell a stream that was cut
 //! from one that was finished; both are exactly what an agent depends on.
 
+mod reasoning;
 mod request;
 mod stream;
 

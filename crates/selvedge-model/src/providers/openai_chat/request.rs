@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Dialect;
+use super::reasoning::Recalled;
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
 use crate::providers::openai_models::{always_reasons, reasons_without_tools};
 use crate::providers::schema::fits_strict;
@@ -39,6 +40,8 @@ struct Entry<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content<'a>>,
+    #[serde(flatten)]
+    recalled: Recalled<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,12 +126,13 @@ fn entries(request: &Request) -> Vec<Entry<'_>> {
         });
     }
     for message in &request.messages {
-        add(&mut entries, message);
+        add(&mut entries, message, &request.model);
     }
     entries
 }
 
-fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
+fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message, model: &str) {
+    let mut recalled = Recalled::default();
     let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
@@ -159,8 +163,7 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
                 // after all the results, which may not be interrupted.
                 pieces.extend(result.images.iter().map(shown));
             }
-            // Not sent back: the protocol has no field for it that all servers take.
-            Part::Reasoning { .. } => {}
+            Part::Reasoning { .. } => recalled.add(part, model),
         }
     }
     let content = content(pieces);
@@ -173,6 +176,7 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, message: &'a Message) {
         entries.push(Entry {
             role,
             content,
+            recalled,
             tool_calls,
             tool_call_id: None,
         });

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::reasoning::{Reasoning, Thought};
 use crate::provider::DeltaSink;
 use crate::providers::answer::{Answer, made_id, note_model};
 use crate::providers::exchange::{Fault, Listener, parse};
@@ -12,7 +13,7 @@ use crate::types::{Delta, Part, Request, Stop, ToolCall, Usage};
 #[derive(Default)]
 pub(super) struct Stream {
     text: String,
-    reasoning: String,
+    reasoning: Reasoning,
     calls: Vec<Building>,
     stop: Option<Stop>,
     refused: bool,
@@ -45,13 +46,18 @@ impl Listener for Stream {
         if chunk.error.is_some() {
             return Err(Fault::Refused(event.to_owned()));
         }
-        if let Some(usage) = chunk.usage {
-            self.usage = Some(usage.into());
-        }
         note_model(&mut self.model, chunk.model)?;
+        let mut choices = chunk.choices.unwrap_or_default();
         // Another choice is another answer; one was asked for.
-        let choices = chunk.choices.unwrap_or_default().into_iter();
-        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
+        choices.retain(|choice| choice.index.unwrap_or(0) == 0);
+        if let Some(usage) = chunk.usage.map(Usage::from) {
+            // Said before the rest is judged, for it is paid whatever that is.
+            let is_last = |choice: &Choice| choice.finish_reason.is_some();
+            let is_all = self.stop.is_some() || choices.iter().any(is_last);
+            deltas.take(Delta::Used { usage, is_all });
+            self.usage = Some(usage);
+        }
+        for choice in choices {
             self.take_choice(choice, deltas)?;
         }
         Ok(())
@@ -59,12 +65,7 @@ impl Listener for Stream {
 
     fn into_answer(self, request: &Request) -> Result<Answer, String> {
         let mut parts = Vec::new();
-        if !self.reasoning.is_empty() {
-            parts.push(Part::Reasoning {
-                text: self.reasoning.into(),
-                signature: None,
-            });
-        }
+        parts.extend(self.reasoning.into_part(&request.model));
         if !self.text.is_empty() {
             parts.push(Part::Text {
                 text: self.text.into(),
@@ -98,13 +99,8 @@ impl Listener for Stream {
 
 impl Stream {
     fn take_choice(&mut self, choice: Choice, deltas: &mut dyn DeltaSink) -> Result<(), String> {
-        let said = choice.delta.unwrap_or_default();
-        if let Some(text) = said
-            .reasoning_content
-            .or(said.reasoning)
-            .filter(|text| !text.is_empty())
-        {
-            self.reasoning.push_str(&text);
+        let mut said = choice.delta.unwrap_or_default();
+        if let Some(text) = self.reasoning.take(&mut said.thought) {
             deltas.take(Delta::Reasoning(text));
         }
         self.refused |= said.refusal.as_ref().is_some_and(|text| !text.is_empty());
@@ -195,8 +191,8 @@ struct Choice {
 struct Said {
     content: Option<String>,
     refusal: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
+    #[serde(flatten)]
+    thought: Thought,
     tool_calls: Option<Vec<CallPiece>>,
 }
 

@@ -103,6 +103,10 @@ impl Listener for Stream {
                 self.close(response, stop)?;
             }
             Event::Failed { response } => {
+                if let Some(usage) = response.usage.map(Usage::from) {
+                    let is_all = true;
+                    deltas.take(Delta::Used { usage, is_all });
+                }
                 let body = json!({"error": response.error});
                 return Err(Fault::Refused(body.to_string()));
             }

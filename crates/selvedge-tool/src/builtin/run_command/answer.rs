@@ -97,6 +97,8 @@ fn reason(stopped: Stopped) -> &'static str {
         Stopped::Flooded => "output",
         Stopped::Exceeded(Excess::Memory) => "memory",
         Stopped::Exceeded(Excess::Processes) => "processes",
+        Stopped::Exceeded(Excess::Files) => "files",
+        Stopped::Exceeded(Excess::Disk) => "disk",
     }
 }
 
@@ -119,6 +121,14 @@ fn words(stopped: Stopped, patience: Patience, finished: &Finished) -> String {
         }
         Stopped::Exceeded(Excess::Processes) => {
             "stopped: it started more processes than a command may; do less at once".into()
+        }
+        Stopped::Exceeded(Excess::Files) => {
+            "stopped: it made more files than a command may; do less at once, and remove what \
+             is not needed"
+                .into()
+        }
+        Stopped::Exceeded(Excess::Disk) => {
+            "stopped: the disk is nearly full; remove what is not needed".into()
         }
     }
 }

@@ -343,7 +343,13 @@ impl<'a> Reader<'a> {
             match child.kind() {
                 "variable_assignment" => self.assign(child, &mut segment, &mut inner),
                 "variable_name" => segment.assigns.push(self.text(child).to_owned()),
-                _ => inner.push(child),
+                _ => {
+                    let option = self.text(child);
+                    if option.starts_with(['-', '+']) && option.contains('n') {
+                        self.doubt("it gives a variable a second name, or takes one away");
+                    }
+                    inner.push(child);
+                }
             }
         }
         self.push(segment, inner);

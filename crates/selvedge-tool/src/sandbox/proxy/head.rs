@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn a_connection_is_asked_for() {
-        let head =
-            Head::parse(b"CONNECT crates.io:443 HTTP/1.1\r\nHost: evil.org\r\n\r\nhello").unwrap();
-        assert_eq!(head.target.to_string(), "crates.io:443");
+        let head = Head::parse(b"CONNECT example.org:443 HTTP/1.1\r\nHost: evil.org\r\n\r\nhello")
+            .unwrap();
+        assert_eq!(head.target.to_string(), "example.org:443");
         assert_eq!((head.forwarded, head.rest), (None, &b"hello"[..]));
     }
 
     #[test]
     fn what_is_sent_on_names_the_host_that_was_judged() {
         let (target, forwarded) = parsed(
-            "GET http://crates.io/a?b HTTP/1.1\r\nHost: evil.org\r\nproxy-authorization: x\r\n\
+            "GET http://example.org/a?b HTTP/1.1\r\nHost: evil.org\r\nproxy-authorization: x\r\n\
              Connection: keep-alive\r\nAccept: *\r\n\r\n",
         )
         .unwrap();
-        assert_eq!(target, "crates.io:80");
+        assert_eq!(target, "example.org:80");
         assert_eq!(
             forwarded.unwrap(),
-            "GET /a?b HTTP/1.1\r\nHost: crates.io\r\nAccept: *\r\nConnection: close\r\n\r\n"
+            "GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept: *\r\nConnection: close\r\n\r\n"
         );
     }
 
@@ -124,18 +124,18 @@ mod tests {
     fn the_unusual_is_refused() {
         for head in [
             "GET / HTTP/1.1\r\n\r\n",
-            "GET https://crates.io/ HTTP/1.1\r\n\r\n",
-            "CONNECT crates.io HTTP/1.1\r\n\r\n",
-            "CONNECT crates.io:443\r\n\r\n",
-            "CONNECT user@crates.io:443 HTTP/1.1\r\n\r\n",
-            "CONNECT evil.org\0.crates.io:443 HTTP/1.1\r\n\r\n",
-            "CONNECT crates.io:443 HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
-            "GET http://evil.org@crates.io/ HTTP/1.1\r\n\r\n",
-            "GET http://crates.io\\@evil.org/ HTTP/1.1\r\n\r\n",
-            "GET http://crates.io /x HTTP/1.1\r\n\r\n",
-            "GET http://crates.io/ HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n",
-            "GET http://crates.io/ HTTP/1.1\r\nHost : evil.org\r\n\r\n",
-            "GET http://crates.io/ HTTP/1.1",
+            "GET https://example.org/ HTTP/1.1\r\n\r\n",
+            "CONNECT example.org HTTP/1.1\r\n\r\n",
+            "CONNECT example.org:443\r\n\r\n",
+            "CONNECT user@example.org:443 HTTP/1.1\r\n\r\n",
+            "CONNECT evil.org\0.example.org:443 HTTP/1.1\r\n\r\n",
+            "CONNECT example.org:443 HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
+            "GET http://evil.org@example.org/ HTTP/1.1\r\n\r\n",
+            "GET http://example.org\\@evil.org/ HTTP/1.1\r\n\r\n",
+            "GET http://example.org /x HTTP/1.1\r\n\r\n",
+            "GET http://example.org/ HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n",
+            "GET http://example.org/ HTTP/1.1\r\nHost : evil.org\r\n\r\n",
+            "GET http://example.org/ HTTP/1.1",
             "\r\n\r\n",
         ] {
             assert!(parsed(head).is_err(), "{head:?}");

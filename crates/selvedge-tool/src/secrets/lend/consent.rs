@@ -35,6 +35,14 @@ pub enum Granted {
 pub trait Consent: Send + Sync {
     /// Whether the user agrees.
     async fn ask(&self, wanted: &Wanted) -> Granted;
+
+    /// Whether they have agreed already, so that nobody has to be asked.
+    fn has(&self, _: &Wanted) -> bool {
+        false
+    }
+
+    /// Takes down what they said when they were asked elsewhere.
+    fn take_down(&self, _: &Wanted, _: Granted) {}
 }
 
 /// Nobody is there.
@@ -53,12 +61,23 @@ pub struct ConsentBook {
     file: PathBuf,
     asker: Arc<dyn Consent>,
     session: Mutex<BTreeSet<(String, Key)>>,
+    /// What was agreed to for one call that has not begun.
+    once: Mutex<Vec<Wanted>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Key {
     agent: String,
     provider: String,
+}
+
+impl Key {
+    fn of(wanted: &Wanted) -> Self {
+        Self {
+            agent: wanted.agent.clone(),
+            provider: wanted.provider.clone(),
+        }
+    }
 }
 
 impl ConsentBook {
@@ -68,6 +87,7 @@ impl ConsentBook {
             file,
             asker,
             session: Mutex::default(),
+            once: Mutex::default(),
         }
     }
 
@@ -86,6 +106,25 @@ impl ConsentBook {
         let mut kept = self.kept()?;
         kept.retain(|key| key.agent != agent || key.provider != provider);
         self.keep(&kept)
+    }
+
+    /// What holds for longer than once.
+    fn given(&self, wanted: &Wanted) -> Option<Granted> {
+        let key = Key::of(wanted);
+        let session = self.session.lock().expect("no panic under this lock");
+        if session.contains(&(wanted.session.clone(), key.clone())) {
+            return Some(Granted::Session);
+        }
+        // What cannot be read allows nothing.
+        let kept = self.kept().unwrap_or_default();
+        kept.contains(&key).then_some(Granted::Always)
+    }
+
+    /// Whether there is a yes to one call, which is used up by that.
+    fn was_given_once(&self, wanted: &Wanted) -> bool {
+        let mut once = self.once.lock().expect("no panic under this lock");
+        let at = once.iter().position(|given| given == wanted);
+        at.map(|at| once.swap_remove(at)).is_some()
     }
 
     fn kept(&self) -> std::io::Result<BTreeSet<Key>> {
@@ -116,40 +155,40 @@ impl ConsentBook {
 #[async_trait]
 impl Consent for ConsentBook {
     async fn ask(&self, wanted: &Wanted) -> Granted {
-        let key = Key {
-            agent: wanted.agent.clone(),
-            provider: wanted.provider.clone(),
-        };
-        let entry = (wanted.session.clone(), key.clone());
-        if self
-            .session
-            .lock()
-            .expect("no panic under this lock")
-            .contains(&entry)
-        {
-            return Granted::Session;
+        if let Some(granted) = self.given(wanted) {
+            return granted;
         }
-        // What cannot be read allows nothing.
-        let mut kept = self.kept().unwrap_or_default();
-        if kept.contains(&key) {
-            return Granted::Always;
+        if self.was_given_once(wanted) {
+            return Granted::Once;
         }
         let granted = self.asker.ask(wanted).await;
+        if granted != Granted::Once {
+            self.take_down(wanted, granted);
+        }
+        granted
+    }
+
+    fn has(&self, wanted: &Wanted) -> bool {
+        self.given(wanted).is_some()
+    }
+
+    fn take_down(&self, wanted: &Wanted, granted: Granted) {
+        let key = Key::of(wanted);
         match granted {
+            Granted::Once => {
+                let mut once = self.once.lock().expect("no panic under this lock");
+                once.push(wanted.clone());
+            }
             Granted::Session => {
-                self.session
-                    .lock()
-                    .expect("no panic under this lock")
-                    .insert(entry);
+                let mut session = self.session.lock().expect("no panic under this lock");
+                session.insert((wanted.session.clone(), key));
             }
             Granted::Always => {
-                kept.insert(key);
-                if let Err(error) = self.keep(&kept) {
+                if let Err(error) = self.allow(&key.agent, &key.provider) {
                     tracing::warn!(%error, "a consent could not be kept");
                 }
             }
-            Granted::Once | Granted::No | Granted::NobodyToAsk => {}
+            Granted::No | Granted::NobodyToAsk => {}
         }
-        granted
     }
 }

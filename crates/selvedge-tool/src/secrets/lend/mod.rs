@@ -112,6 +112,22 @@ impl Lender {
         }
     }
 
+    /// Whether the user has to be asked before this can be lent.
+    pub fn needs_consent(&self, wanted: &Wanted) -> bool {
+        let Wanted {
+            agent, provider, ..
+        } = wanted;
+        self.scopes.allow(agent, provider)
+            && Scopes::needs_consent(provider)
+            && !self.consent.has(wanted)
+            && self.vault.find(provider).is_some()
+    }
+
+    /// Takes down what the user said to that.
+    pub fn take_down(&self, wanted: &Wanted, granted: Granted) {
+        self.consent.take_down(wanted, granted);
+    }
+
     /// Lends one credential; the error is what the model is told.
     pub async fn lend(&self, wanted: &Wanted) -> Result<Credential, ToolOutput> {
         let Wanted {

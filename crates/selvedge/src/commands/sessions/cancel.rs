@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use selvedge_ledger::StreamId;
+use selvedge_mcp::Fleet;
 use selvedge_runtime::{NoWatcher, Seat, SessionState, Signal, session_state};
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +65,7 @@ async fn end(store: &Store, session: &StreamId) -> Result<()> {
     let driver = wiring::driver(
         store,
         models,
-        Arc::new(wiring::toolbox(store)),
+        Arc::new(wiring::toolbox(store, &Fleet::default())),
         Arc::new(NoWatcher),
     );
     let nonce = store.chance.id("d");

@@ -1,4 +1,4 @@
-//! `sessions export`: a session's events in a file.
+//! `sessions export`: a session's events in a file, and its folder anew.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use selvedge_ledger::Position;
 use crate::error::{Error, Exit, Result};
 use crate::text::plural;
 use crate::wiring::Store;
-use crate::{lines, out, sessions};
+use crate::{drive, lines, out, sessions};
 
 #[derive(Args)]
 pub struct Export {
@@ -25,6 +25,9 @@ impl Export {
     pub async fn perform(self) -> Result {
         let store = Store::open()?;
         let session = sessions::find(&store, &self.session).await?;
+        if let Some(folder) = drive::record_anew(&store, &session).await? {
+            out::say(&format!("made anew: {}", folder.display()));
+        }
         let ledger = &*store.ledger;
         let (events, _) = ledger.session_after(&session, Position::default()).await?;
         let Some(path) = &self.out else {

@@ -43,26 +43,77 @@ impl Fork {
     pub async fn perform(self) -> Result {
         let store = Store::open()?;
         let origin = sessions::find(&store, &self.session).await?;
-        // Read verified: a fork of damaged history would pass as sound.
+        let cut = |events: &[Event]| self.at.unwrap_or_else(|| default_cut(events));
         let own = store.ledger.read(&origin, 0).await?;
-        let head = own.last().map_or(0, |event| event.seq);
-        let at = self.at.unwrap_or_else(|| default_cut(&own));
-        if at < 2 || at > head {
-            return Err(Error::usage(format!("`{origin}` cannot be forked at {at}"))
-                .cause(format!("its events are 2 to {head}"))
-                .hint(format!("`selvedge sessions events {origin}` lists them")));
+        if let Some(copied) = open_copy(&own, cut(&own)) {
+            return Err(shared(&origin, cut(&own), copied));
         }
-        let fork = StreamId::new(store.chance.id("s"));
-        copy(&store, &origin, at, &fork).await?;
-        if let Some(script) = store.kept_script(&origin, "")? {
-            store.keep_script(&fork, script.text())?;
-        }
+        let (fork, at) = fork(&store, &origin, cut).await?;
         out::line(fork.as_str());
         out::say(&format!(
             "{fork} is {origin} as it was at event {at}\n  go on: selvedge resume {fork}"
         ));
         Ok(Exit::Done)
     }
+}
+
+/// The making of the copy of a directory that a session was at work on at an event.
+fn open_copy(events: &[Event], at: Seq) -> Option<Seq> {
+    let is_about_it = |event: &&Event| {
+        event.seq <= at && matches!(&*event.kind, "CopyFinished" | "MergeFinished")
+    };
+    let copied = events.iter().rfind(is_about_it);
+    let copied = copied.filter(|event| &*event.kind == "CopyFinished");
+    copied.map(|event| event.seq)
+}
+
+/// Two sessions cannot work on one copy: what one merges, the other has lost.
+fn shared(origin: &StreamId, at: Seq, copied: Seq) -> Error {
+    Error::usage(format!("`{origin}` cannot be forked at {at}"))
+        .cause("it was at work on a copy of the directory, which cannot be shared")
+        .hint(format!(
+            "fork it before the copy was made: `--at {}`",
+            copied.saturating_sub(2).max(2)
+        ))
+}
+
+/// A copy of a session that has ended, as it was before its end was put on record: who
+/// speaks to it is answered.
+pub async fn reopened(store: &Store, origin: &StreamId) -> Result<StreamId> {
+    let before_end = |events: &[Event]| {
+        let is_work = |event: &&Event| &*event.kind != "RunFinished";
+        events.iter().rfind(is_work).map_or(0, |event| event.seq)
+    };
+    Ok(fork(store, origin, before_end).await?.0)
+}
+
+/// Copies a session up to the event that `cut` chooses.
+async fn fork(
+    store: &Store,
+    origin: &StreamId,
+    cut: impl Fn(&[Event]) -> Seq,
+) -> Result<(StreamId, Seq)> {
+    // Read verified: a fork of damaged history would pass as sound.
+    let own = store.ledger.read(origin, 0).await?;
+    let head = own.last().map_or(0, |event| event.seq);
+    let at = cut(&own);
+    if at < 2 || at > head {
+        return Err(Error::usage(format!("`{origin}` cannot be forked at {at}"))
+            .cause(format!("its events are 2 to {head}"))
+            .hint(format!("`selvedge sessions events {origin}` lists them")));
+    }
+    let fork = StreamId::new(store.chance.id("s"));
+    let folder = |session| store.paths.session(session).display().to_string();
+    // Whoever speaks to a mission that failed goes on where it stopped, in its copy.
+    let folders = match open_copy(&own, at) {
+        Some(_) => None,
+        None => Some((folder(origin), folder(&fork))),
+    };
+    copy(store, origin, at, &fork, folders.as_ref()).await?;
+    if let Some(script) = store.kept_script(origin, "")? {
+        store.keep_script(&fork, script.text())?;
+    }
+    Ok((fork, at))
 }
 
 /// The end of a session that goes on; the model's last question of one that ended.
@@ -76,7 +127,13 @@ fn default_cut(events: &[Event]) -> Seq {
     }
 }
 
-async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Result<()> {
+async fn copy(
+    store: &Store,
+    origin: &StreamId,
+    at: Seq,
+    fork: &StreamId,
+    folders: Option<&(String, String)>,
+) -> Result<()> {
     let ledger = &*store.ledger;
     let (events, _) = ledger.session_after(origin, Position::default()).await?;
     // Whatever its children did until the session's next event belongs to it.
@@ -98,7 +155,7 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
         let inbox = moved(&event.stream, origin, fork);
         let to = StreamId::new(inbox.as_str().trim_end_matches("#inbox"));
         let id = event.cause.as_deref().unwrap_or_default().to_owned();
-        let event = again(event, origin, fork);
+        let event = again(event, origin, fork, folders);
         ledger.admit(&to, Letter { id, event }).await?;
     }
     let mut pens: BTreeMap<StreamId, Pen> = BTreeMap::new();
@@ -116,7 +173,7 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
             }
             pens.insert(stream, pen);
         } else if let Some(pen) = pens.get_mut(&stream) {
-            pen.write(again(event, origin, fork), Sync::Now);
+            pen.write(again(event, origin, fork, folders), Sync::Now);
         }
     }
     // The root last: without it, what was written before belongs to no session.
@@ -126,9 +183,19 @@ async fn copy(store: &Store, origin: &StreamId, at: Seq, fork: &StreamId) -> Res
     Ok(())
 }
 
-/// The same event for another stream.
-fn again(event: &Event, origin: &StreamId, fork: &StreamId) -> NewEvent {
+/// The same event for another stream. What was to be in the folder of the one session
+/// will be in that of the other.
+fn again(
+    event: &Event,
+    origin: &StreamId,
+    fork: &StreamId,
+    folders: Option<&(String, String)>,
+) -> NewEvent {
     let mut data: Box<RawValue> = event.data.as_ref().to_owned();
+    if let ("RunStarted", Some((old, new))) = (&*event.kind, folders) {
+        let text = data.get().replace(&format!("\"{old}"), &format!("\"{new}"));
+        data = RawValue::from_string(text).expect("a path in the place of a path leaves JSON");
+    }
     if matches!(&*event.kind, "ChildStarted" | "ChildFinished") {
         let text = data.get().replace(
             &format!("\"stream\":\"{origin}/"),

@@ -4,7 +4,7 @@ mod backup;
 mod cancel;
 mod events;
 mod export;
-mod fork;
+pub mod fork;
 pub mod list;
 mod show;
 mod steer;
@@ -31,7 +31,8 @@ pub enum Sessions {
     Cancel(cancel::Cancel),
     /// Copy a session up to an event, to go on from there.
     Fork(fork::Fork),
-    /// Write a session's events to a file, one per line, as JSON.
+    /// Write a session's events to a file, one per line, as JSON; and the folder of what
+    /// its agents said anew, if it has one.
     Export(export::Export),
     /// Write a copy of the whole ledger to a file, while it is in use.
     Backup(backup::Backup),

@@ -1,8 +1,11 @@
 //! `sessions show`: what happened in a session, readably.
 
+use std::borrow::Cow;
+
 use clap::Args;
 use selvedge_ledger::{LedgerError, Position, StreamId};
 use selvedge_runtime::SessionState;
+use selvedge_tool::Risk;
 
 use crate::error::{Exit, Result};
 use crate::progress::spent;
@@ -10,7 +13,7 @@ use crate::sessions::{self, Listed, OpenQuestion};
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
 use crate::wiring::Store;
-use crate::{drive, out};
+use crate::{drive, out, tree};
 
 /// Lines of a tool's answer that are shown without `--full`.
 const LINES_SHOWN: usize = 8;
@@ -45,6 +48,12 @@ impl Show {
             beats.extend(story.tell(&*store.ledger, &event).await.unwrap_or_default());
         }
         out::line(&heading(&store, &listed, &story));
+        let drawn = tree::draw(&story.tree, &session);
+        if drawn.len() > 1 {
+            out::line(&format!("\n{}", indented(&drawn.join("\n"), "  ")));
+            let timeline = tree::timeline(&story.tree);
+            out::line(&format!("\n{}", indented(&timeline.join("\n"), "  ")));
+        }
         for beat in &beats {
             if let Some(text) = self.tell(&session, beat) {
                 out::line(&text);
@@ -78,13 +87,31 @@ impl Show {
             What::Began { request, .. } if beat.stream == *session => {
                 format!("\nrequest\n{}", indented(&escape(request), "  "))
             }
-            What::Began { model, request } => {
-                format!("\n{} on {model}: {}", beat.agent, escape(request))
+            What::Began {
+                model,
+                request,
+                is_typed,
+            } => {
+                let request = match is_typed {
+                    true => Cow::Owned(tree::title(request)),
+                    false => Cow::Borrowed(&**request),
+                };
+                format!("\n{} on {model}: {}", beat.agent, escape(&request))
             }
-            What::Said { text, instead } => {
+            What::Kept { text, risks } => {
+                let risk = |r: &Risk| format!("\n  look at `{}`: it {}", escape(&r.path), r.reason);
+                let risks: String = risks.iter().map(risk).collect();
+                format!("  {}{risks}", escape(text))
+            }
+            What::Said {
+                text,
+                instead,
+                took_ms,
+            } => {
                 let words = indented(&escape(text.trim()), "  ");
                 let instead = instead.as_ref().map_or(String::new(), told_instead);
-                let said = format!("\n{}{instead}\n{words}", beat.agent);
+                let took = took(*took_ms);
+                let said = format!("\n{}{took}{instead}\n{words}", beat.agent);
                 said.trim_end().to_owned()
             }
             What::BrokeOff { text, model, why } => {
@@ -173,6 +200,19 @@ impl Show {
     }
 }
 
+/// How long an answer took, if anybody had to wait for it.
+fn took((first, total): (u64, u64)) -> String {
+    match total {
+        0..500 => String::new(),
+        total if first < total => format!(
+            " ({}, first words after {})",
+            duration(total),
+            duration(first)
+        ),
+        total => format!(" ({})", duration(total)),
+    }
+}
+
 /// Who answered, and why not the one that was asked.
 fn told_instead(instead: &Instead) -> String {
     let because = escape(&instead.because);
@@ -221,6 +261,9 @@ fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
         ));
         if let Some(budget) = spec.budget_usd {
             lines.push(format!("  budget     ${budget}"));
+        }
+        if let Some(tokens) = spec.budget_tokens {
+            lines.push(format!("  budget     {tokens} tokens"));
         }
     }
     lines.push(format!(

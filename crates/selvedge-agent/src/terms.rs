@@ -1,0 +1,61 @@
+//! What a run is bound to beyond the loop: how it is called, how it may end, what of
+//! its result is checked, and where it works.
+//!
+//! Crews differ in these. They are data like the rest of what a run starts with, so a
+//! new crew needs a file and no code.
+
+use selvedge_tool::WorkCopy;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::claims::Claims;
+
+/// What a run is bound to beyond the loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// The tool by which it is called. Its arguments are the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+    /// The schema that the request must fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// The tool that alone ends it: done is an act, not a phrase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<String>,
+    /// What its result claims, to be compared with the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
+    /// Whether it has failed when the last work that it handed on has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub answerable: bool,
+    /// Whether it goes alone: no other helper is at work meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
+    /// Which task of its kind this is for whoever called it, from 1; 0 for a run that
+    /// nobody called.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub task: u32,
+    /// The copy that the session works on, to be made first and merged last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<WorkCopy>,
+    /// Whether what its agents say and hear is kept in a folder, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Terms {
+    /// Whether a run starts without any.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The name of its task, such as `task-002`; none for a run that nobody called.
+    pub fn task_name(&self) -> Option<String> {
+        (self.task > 0).then(|| format!("task-{:03}", self.task))
+    }
+}

@@ -1,0 +1,208 @@
+//! What a run does for its work, and no model asks for: the copy it works on, looking
+//! at what changed, merging.
+//!
+//! Each is an effect like any other: on record before and after, and settled by a probe
+//! when a process ended in it.
+
+use std::sync::Arc;
+
+use selvedge_ledger::Payload;
+use selvedge_runtime::{EffectId, Finished, Hold, Nature, Performed, Probe, Scene};
+use selvedge_tool::{CopyError, Merged, Survey, Surveyed, WorkCopy};
+use serde::{Deserialize, Serialize};
+
+use crate::call::AgentOutcome;
+use crate::performer::AgentPerformer;
+use crate::spec::RunSpec;
+
+/// The pause of a run whose work cannot be merged.
+const MERGE: &str = "merge";
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Upkeep {
+    /// What the run started with.
+    pub spec: Arc<RunSpec>,
+    /// What.
+    pub chore: Chore,
+}
+
+/// One kind of upkeep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chore {
+    /// Makes the copy that is worked on.
+    Copy,
+    /// Looks which files there are.
+    Survey,
+    /// Looks again, and says what has changed since this survey.
+    Compare {
+        /// Which.
+        since: EffectId,
+    },
+    /// Merges the copy into the user's directory.
+    Merge {
+        /// The commit that the copy began with.
+        base: String,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "upkeep", rename_all = "snake_case")]
+pub enum UpkeepOutcome {
+    /// The copy is there.
+    Copied {
+        /// The commit that it began with.
+        base: String,
+    },
+    /// The files were looked at.
+    Surveyed {
+        /// The survey, as JSON.
+        files: Payload,
+    },
+    /// They were looked at again.
+    Compared {
+        /// What has changed.
+        changed: Surveyed,
+    },
+    /// The work is in the user's directory.
+    Merged {
+        /// The files that were changed.
+        files: Vec<String>,
+    },
+    /// It cannot be done.
+    Failed {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Chore {
+    /// The noun in its events.
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Self::Copy => "Copy",
+            Self::Survey | Self::Compare { .. } => "Survey",
+            Self::Merge { .. } => "Merge",
+        }
+    }
+
+    /// What repeating it would do.
+    pub fn nature(&self) -> Nature {
+        match self {
+            Self::Copy | Self::Merge { .. } => Nature::Changes,
+            Self::Survey | Self::Compare { .. } => Nature::Reads,
+        }
+    }
+}
+
+impl AgentPerformer {
+    /// Does what is to be done.
+    pub(crate) async fn keep_up(&self, scene: Scene, upkeep: Upkeep) -> Performed<AgentOutcome> {
+        let done = match &upkeep.chore {
+            Chore::Copy => self.copy(&scene, &upkeep.spec).await,
+            Chore::Survey => self.survey(&scene, &upkeep.spec).await,
+            Chore::Compare { since } => self.compare(&scene, &upkeep.spec, since).await,
+            Chore::Merge { base } => match self.merge(&scene, &upkeep.spec, base).await {
+                Ok(done) => Ok(done),
+                Err(_) if scene.cancel.is_cancelled() => return Performed::Interrupted(None),
+                // Somebody can help: the work is kept, and merged when it goes on.
+                Err(error) => return Performed::Held(hold(&upkeep.spec, &error), None),
+            },
+        };
+        match done {
+            Ok(done) => Performed::Finished(AgentOutcome::Upkeep(done)),
+            Err(_) if scene.cancel.is_cancelled() => Performed::Interrupted(None),
+            Err(CopyError(why)) => {
+                Performed::Finished(AgentOutcome::Upkeep(UpkeepOutcome::Failed { why }))
+            }
+        }
+    }
+
+    /// Whether it happened. A copy that nobody has worked on yet is made again, and so
+    /// is a merge that is not known to be complete: what is there already stays.
+    pub(crate) fn upkeep_happened(&self, upkeep: &Upkeep) -> Probe<AgentOutcome> {
+        let copy = upkeep.spec.terms.copy.as_ref();
+        match (&upkeep.chore, copy.and_then(WorkCopy::merged)) {
+            (Chore::Merge { .. }, Some(Merged::Done { files })) => {
+                Probe::Happened(AgentOutcome::Upkeep(UpkeepOutcome::Merged { files }))
+            }
+            _ => Probe::DidNotHappen,
+        }
+    }
+
+    async fn copy(&self, scene: &Scene, spec: &RunSpec) -> Result<UpkeepOutcome, CopyError> {
+        let copy = copy_of(spec)?;
+        let base = copy.make(&scene.cancel).await?;
+        Ok(UpkeepOutcome::Copied { base })
+    }
+
+    async fn survey(&self, scene: &Scene, spec: &RunSpec) -> Result<UpkeepOutcome, CopyError> {
+        let survey = Survey::take(&spec.workspace, &scene.cancel).await?;
+        let files = serde_json::to_string(&survey).expect("plain data");
+        Ok(UpkeepOutcome::Surveyed {
+            files: Payload::new(files),
+        })
+    }
+
+    async fn compare(
+        &self,
+        scene: &Scene,
+        spec: &RunSpec,
+        since: &EffectId,
+    ) -> Result<UpkeepOutcome, CopyError> {
+        let gone = |why: String| CopyError(format!("the survey before cannot be read: {why}"));
+        let events = self.ledger.read(&scene.stream, 0).await;
+        let events = events.map_err(|error| gone(error.to_string()))?;
+        let before = events
+            .iter()
+            .filter(|event| &*event.kind == "SurveyFinished")
+            .filter_map(|event| event.decode::<Finished<UpkeepOutcome>>().ok())
+            .find(|finished| finished.effect == *since);
+        let Some(UpkeepOutcome::Surveyed { files }) = before.map(|finished| finished.outcome)
+        else {
+            return Err(gone("there is none".into()));
+        };
+        let text = self.ledger.text(&files).await;
+        let text = text.map_err(|error| gone(error.to_string()))?;
+        let before: Survey = serde_json::from_str(&text).map_err(|e| gone(e.to_string()))?;
+        let after = Survey::take(&spec.workspace, &scene.cancel).await?;
+        Ok(UpkeepOutcome::Compared {
+            changed: before.compare(&after),
+        })
+    }
+
+    async fn merge(
+        &self,
+        scene: &Scene,
+        spec: &RunSpec,
+        base: &str,
+    ) -> Result<UpkeepOutcome, CopyError> {
+        match copy_of(spec)?.merge(base, &scene.cancel).await? {
+            Merged::Done { files } => Ok(UpkeepOutcome::Merged { files }),
+            Merged::Conflict { files } => Err(CopyError(format!(
+                "you and the agents changed the same in {}",
+                files.join(", ")
+            ))),
+        }
+    }
+}
+
+fn copy_of(spec: &RunSpec) -> Result<&WorkCopy, CopyError> {
+    let copy = spec.terms.copy.as_ref();
+    copy.ok_or_else(|| CopyError("the run does not work on a copy".into()))
+}
+
+fn hold(spec: &RunSpec, error: &CopyError) -> Hold {
+    let work = spec.terms.copy.as_ref().map(WorkCopy::work);
+    let work = work.unwrap_or_default();
+    Hold {
+        reason: MERGE.into(),
+        detail: format!(
+            "{error}. None of your files was changed; the work is in {}. Undo or move your own \
+             change, then go on, and it is merged",
+            work.display()
+        ),
+        until: None,
+    }
+}

@@ -1,0 +1,47 @@
+//! Teams of agents that come with the program, and what is told of their work.
+//!
+//! A crew is files: its agents, and the schemas of what they say to one another. What
+//! is code here is types that the schemas come from, and projections of the ledger.
+//!
+//! # Map
+//!
+//! - `swarm`: one mission, no questions: its files and its protocol
+//! - `tree`: who worked under whom, on what, and what it cost
+//! - `record`: what every agent was sent and said, as a folder
+//!
+//! # Invariants
+//!
+//! - No crew has a loop, a tool or a driver of its own.
+//! - Everything told here is folded from the ledger, and can be told again.
+//! - This crate knows nothing of terminals.
+
+mod record;
+mod swarm;
+mod tree;
+
+pub use record::{Record, RecordError};
+pub use swarm::{
+    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionRequest,
+    ReviewRequest, ReviewResponse, Severity,
+};
+pub use tree::{Moment, Node, State, Tree};
+
+use selvedge_agent::Crews;
+
+/// Every crew that comes with the program.
+pub fn all() -> Crews {
+    Crews::default().with(swarm::SWARM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crew_loads() {
+        for name in all().names(&[]) {
+            let crew = all().find(&name, &[]).unwrap();
+            assert_eq!(crew.name, name);
+        }
+    }
+}

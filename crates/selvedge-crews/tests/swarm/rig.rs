@@ -1,0 +1,101 @@
+//! The swarm on a real ledger with real tools, and a model of the test's own.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use selvedge_agent::{
+    AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Crew, Lazy, Limits, RunSpec, Setup,
+    assemble,
+};
+use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
+use selvedge_model::{Catalogue, Gate, Provider, Providers};
+use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SeededChance, SystemClock};
+use selvedge_tool::{Policy, Sandbox, Toolbox};
+
+/// A folder in memory where possible: many files are written.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
+pub fn ledger(folder: &Path) -> Arc<dyn Ledger> {
+    let options = SqliteOptions {
+        sync: false,
+        ..SqliteOptions::new(folder.join("ledger.db"))
+    };
+    Arc::new(SqliteLedger::open(&options).unwrap())
+}
+
+/// A driver whose models are all `provider`.
+pub fn driver(
+    ledger: Arc<dyn Ledger>,
+    provider: Arc<dyn Provider>,
+    toolbox: Toolbox,
+) -> Driver<AgentCall> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let gate = Gate::new(
+        Providers::new().with("scripted", provider),
+        Catalogue::built_in(),
+        clock.clone(),
+        Arc::new(SeededChance::new(1)),
+    );
+    let performer = AgentPerformer::new(
+        ledger.clone(),
+        clock.clone(),
+        Arc::new(gate),
+        Arc::new(toolbox),
+    );
+    Driver {
+        ledger,
+        clock,
+        performer: Arc::new(performer),
+        machines: Arc::new(|kind: &str| {
+            let machine =
+                || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
+            (kind == AGENT).then(machine)
+        }),
+        watcher: Arc::new(NoWatcher),
+        patience: Patience::Return,
+    }
+}
+
+/// The built-in tools. Their schemas are made once.
+pub fn tools() -> Toolbox {
+    static TOOLS: LazyLock<Toolbox> = LazyLock::new(Toolbox::core);
+    TOOLS.clone()
+}
+
+/// What a mission in `workspace` starts with, every agent within `limits`.
+pub fn spec(
+    workspace: &Path,
+    sandbox: Sandbox,
+    budget_usd: Option<f64>,
+    limits: Limits,
+) -> RunSpec {
+    static CREW: LazyLock<Crew> =
+        LazyLock::new(|| selvedge_crews::all().find("swarm", &[]).unwrap());
+    let setup = Setup {
+        request: "the mission".into(),
+        workspace: workspace.to_owned(),
+        approve: Approve::Never,
+        policy: Policy::default().fenced_by(&sandbox),
+        sandbox,
+        is_trusted: true,
+        budget_usd,
+        output_schema: None,
+        budget_tokens: None,
+        instructions: None,
+        skills: Vec::new(),
+        lazy: Lazy::Auto,
+        resolve: &|_| Ok("scripted/test".into()),
+    };
+    let mut spec = assemble(&CREW, &tools(), &setup).unwrap();
+    bound(&mut spec, limits);
+    spec
+}
+
+fn bound(spec: &mut RunSpec, limits: Limits) {
+    spec.limits = limits;
+    spec.team
+        .values_mut()
+        .for_each(|helper| bound(helper, limits));
+}

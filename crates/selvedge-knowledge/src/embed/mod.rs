@@ -1,0 +1,113 @@
+//! Text made into vectors, by whoever does it.
+//!
+//! The index records who made its vectors. Another embedder means that all of them are
+//! made anew: vectors of two origins in one list would compare as nonsense does.
+
+mod endpoint;
+mod hashed;
+
+pub use endpoint::{Endpoint, Protocol, Send as SendRequest};
+pub use hashed::Hashed;
+
+use serde::{Deserialize, Serialize};
+
+/// Who makes vectors, and of what shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// Its name, with a version that changes when its vectors do.
+    pub name: String,
+    /// How many dimensions its vectors have.
+    pub dimensions: usize,
+}
+
+/// A text to be embedded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Piece<'a> {
+    /// What it is called; it counts for more than the rest.
+    pub name: &'a str,
+    /// What it says.
+    pub text: &'a str,
+}
+
+/// A point in the space of meanings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Vector {
+    /// A number for each dimension.
+    Dense(Vec<f32>),
+    /// The dimensions that are not zero, in order, and how much of each: the square
+    /// root of a share of a vector of length one, in 255ths.
+    Sparse(Vec<(u16, u8)>),
+}
+
+impl Vector {
+    /// Whether it has nothing to compare.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Dense(values) => values.iter().all(|value| *value == 0.0),
+            Self::Sparse(values) => values.is_empty(),
+        }
+    }
+
+    /// As it is stored: little-endian throughout.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Dense(values) => values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
+            Self::Sparse(values) => {
+                let entry = |(dim, weight): &(u16, u8)| {
+                    let [low, high] = dim.to_le_bytes();
+                    [low, high, *weight]
+                };
+                values.iter().flat_map(entry).collect()
+            }
+        }
+    }
+
+    /// From what is stored.
+    pub(crate) fn sparse_from(bytes: &[u8]) -> Self {
+        let entry = |entry: &[u8]| (u16::from_le_bytes([entry[0], entry[1]]), entry[2]);
+        Self::Sparse(bytes.chunks_exact(3).map(entry).collect())
+    }
+
+    /// From what is stored.
+    pub(crate) fn dense_from(bytes: &[u8]) -> Self {
+        let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        Self::Dense(bytes.chunks_exact(4).map(value).collect())
+    }
+}
+
+/// Makes vectors of texts.
+pub trait Embedder: Send + Sync {
+    /// Who it is.
+    fn model(&self) -> Model;
+
+    /// Whether its vectors are sparse.
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    /// A vector for each text, in order; all of them or none.
+    fn embed(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vector>, String>;
+}
+
+/// What a stored weight stands for.
+pub(crate) fn weight(stored: u8) -> f32 {
+    let root = f32::from(stored) / 255.0;
+    root * root
+}
+
+/// The cosine of the angle between two vectors; 0 if one of them has no length.
+pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let (mut dot, mut aa, mut bb) = (0.0f32, 0.0f32, 0.0f32);
+    for (x, y) in a.iter().zip(b) {
+        dot += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    match aa * bb {
+        lengths if lengths > 0.0 => dot / lengths.sqrt(),
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,274 @@
+//! Finding: words, identifiers and likeness, joined by rank.
+//!
+//! Three lists are made of a question: texts with its words, texts with its identifiers,
+//! texts that are like it. Their scores cannot be compared, their ranks can: each list
+//! votes for what it found, the more the higher it stands there. What a question names
+//! exactly comes first, whatever the lists say.
+
+mod fuse;
+mod question;
+mod why;
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::OptionalExtension;
+use serde::Serialize;
+
+use crate::embed::{Piece, Vector};
+use crate::error::{KnowledgeError, Result};
+use crate::filter::Filter;
+use crate::kind::Domain;
+use crate::node::Node;
+use crate::store::{Index, Row};
+use fuse::{List, fuse};
+use question::Question;
+
+/// How far down each list is looked.
+const LIST_LENGTH: usize = 120;
+/// Definitions of a name that are put first.
+const EXACT_MAX: usize = 5;
+/// Below this likeness, a text without a common word is not a match: it is noise of the
+/// hashing, measured on texts that have nothing in common.
+const LIKENESS_MIN_SPARSE: f32 = 0.08;
+/// The same for sentence models, whose strangers are some 0.2 apart.
+const LIKENESS_MIN_DENSE: f32 = 0.3;
+
+/// Which lists are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// All of them.
+    #[default]
+    Hybrid,
+    /// Words and identifiers.
+    Lexical,
+    /// Likeness.
+    Vector,
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// The question, in any words.
+    pub text: String,
+    /// What may be found.
+    pub filter: Filter,
+    /// How much of it.
+    pub limit: usize,
+    /// By which lists.
+    pub mode: Mode,
+}
+
+impl Query {
+    /// Ten of whatever answers best.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            limit: 10,
+            ..Self::default()
+        }
+    }
+
+    /// The same among these.
+    pub fn within(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// So many at most.
+    pub fn at_most(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hit {
+    /// What.
+    pub node: Node,
+    /// How well it answers, from 0 to 1, within this answer.
+    pub score: f64,
+    /// How like the question it is, from 0 to 1.
+    pub similarity: f64,
+    /// Whether the question names it.
+    pub exact: bool,
+    /// Why it was found, in a line.
+    pub why: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Found {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Other domains that have something to say.
+    pub also_in: Vec<Domain>,
+}
+
+/// What is left of a test's share.
+const TEST_SHARE: f64 = 0.5;
+
+/// Whether a piece of code is a test, by its id.
+fn is_test(id: &str) -> bool {
+    let (path, name) = id.split_once('#').unwrap_or((id, ""));
+    let is_in = path.split(['/', ':', '.', '_', '-']).any(|part| {
+        matches!(
+            part,
+            "test" | "tests" | "spec" | "specs" | "testing" | "__tests__"
+        )
+    });
+    is_in || name.starts_with("tests.") || name.starts_with("test_")
+}
+
+impl Index {
+    /// Finds what answers a question.
+    pub fn search(&self, query: &Query) -> Result<Found> {
+        let question = Question::of(&query.text);
+        let mut lists = Vec::new();
+        let mut exact = Vec::new();
+        if query.mode != Mode::Vector {
+            exact = self.exact(&question, &query.filter)?;
+            lists.push(List::words(self.with_words(
+                &question.words,
+                &query.filter,
+                LIST_LENGTH,
+            )?));
+            let names = &question.identifiers;
+            lists.push(List::identifiers(self.with_identifiers(
+                names,
+                &query.filter,
+                LIST_LENGTH,
+            )?));
+        }
+        let mut likeness: HashMap<Row, f32> = HashMap::new();
+        if query.mode != Mode::Lexical {
+            let like = self.like(&question, &query.filter)?;
+            likeness.extend(like.iter().copied());
+            lists.push(List::likeness(
+                like.into_iter().map(|(row, _)| row).collect(),
+            ));
+        }
+        let mut ranked = fuse(&exact, &lists);
+        self.prefer_code_to_its_tests(&mut ranked)?;
+        let best = ranked.first().map_or(1.0, |(_, score)| *score);
+        let exact: HashSet<Row> = exact.into_iter().collect();
+        let mut hits = Vec::new();
+        for (row, score) in ranked.into_iter().take(query.limit) {
+            let Some(node) = self.node_at(row)? else {
+                continue;
+            };
+            let similarity = likeness.get(&row).copied();
+            let exact = exact.contains(&row);
+            hits.push(Hit {
+                why: why::why(&question, &node, exact, similarity),
+                similarity: f64::from(similarity.unwrap_or(0.0)),
+                score: score / best,
+                exact,
+                node,
+            });
+        }
+        let also_in = match hits.is_empty() {
+            true => self.elsewhere(&question, &query.filter)?,
+            false => Vec::new(),
+        };
+        Ok(Found { hits, also_in })
+    }
+
+    /// What is most like a node, the node itself left out.
+    pub fn similar_to(&self, id: &str, filter: &Filter, limit: usize) -> Result<Vec<(Node, f32)>> {
+        let row = self.row_of(id)?;
+        let Some(vector) = self.vector_of(row)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for near in self.nearest(&vector, filter, limit + 1)? {
+            if near.node != row
+                && let Some(node) = self.node_at(near.node)?
+            {
+                found.push((node, near.similarity));
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// The definitions of what a question names.
+    fn exact(&self, question: &Question, filter: &Filter) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for name in &question.names {
+            let mut found = self.named(name)?;
+            found.retain(|node| node.node_type.is_definition());
+            found.sort_by_key(|node| is_test(&node.id));
+            for node in found.into_iter().take(EXACT_MAX) {
+                let row = self.row_of(&node.id)?;
+                if !rows.contains(&row) && self.passes(row, filter)? {
+                    rows.push(row);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What is tested is meant rather than its test, whose name often says the same in
+    /// more words.
+    fn prefer_code_to_its_tests(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT id FROM nodes WHERE key = ?1 AND domain = 0")?;
+        for (row, share) in ranked.iter_mut() {
+            let id: Option<String> = find.query_row([*row], |row| row.get(0)).optional()?;
+            if id.is_some_and(|id| is_test(&id)) {
+                *share *= TEST_SHARE;
+            }
+        }
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ok(())
+    }
+
+    fn passes(&self, row: Row, filter: &Filter) -> Result<bool> {
+        let (condition, mut values) = filter.sql();
+        values.push(row.into());
+        let sql = format!("SELECT 1 FROM nodes n WHERE {condition} AND n.key = ?");
+        let mut find = self.connection.prepare_cached(&sql)?;
+        Ok(find.exists(rusqlite::params_from_iter(values))?)
+    }
+
+    /// What is like a question, above the noise.
+    fn like(&self, question: &Question, filter: &Filter) -> Result<Vec<(Row, f32)>> {
+        let Some(vector) = self.vector_for(&question.embedded)? else {
+            return Ok(Vec::new());
+        };
+        let least = match self.embedder().is_sparse() {
+            true => LIKENESS_MIN_SPARSE,
+            false => LIKENESS_MIN_DENSE,
+        };
+        let near = self.nearest(&vector, filter, LIST_LENGTH)?;
+        let near = near.into_iter().filter(|near| near.similarity >= least);
+        Ok(near.map(|near| (near.node, near.similarity)).collect())
+    }
+
+    /// The vector of a question; `None` if there is nothing in it.
+    pub(crate) fn vector_for(&self, text: &str) -> Result<Option<Vector>> {
+        let piece = Piece { name: "", text };
+        let vectors = self.embedder().embed(&[piece]);
+        let vectors = vectors.map_err(|why| KnowledgeError::Embedding { why })?;
+        Ok(vectors
+            .into_iter()
+            .next()
+            .filter(|vector| !vector.is_empty()))
+    }
+
+    /// The domains outside of a filter that would have had an answer.
+    fn elsewhere(&self, question: &Question, filter: &Filter) -> Result<Vec<Domain>> {
+        let asked = filter.domains();
+        let mut found = Vec::new();
+        for domain in Domain::ALL.iter().filter(|domain| !asked.contains(domain)) {
+            let only = Filter::of(*domain);
+            let has_words = !self.with_words(&question.words, &only, 1)?.is_empty();
+            if has_words || !self.like(question, &only)?.is_empty() {
+                found.push(*domain);
+            }
+        }
+        Ok(found)
+    }
+}
