@@ -47,17 +47,50 @@ fn tests() -> Result<()> {
 
 /// Nextest leaves doc tests out, and looking for none takes cargo long.
 fn has_doc_tests() -> Result<bool> {
-    let opens_example = |line: &str| {
-        let text = line.trim_start();
-        let text = text.strip_prefix("///").or(text.strip_prefix("//!"));
-        text.is_some_and(|t| ["```", "```rust", "```no_run"].contains(&t.trim()))
-    };
     for file in tree::rust_files()? {
-        let text = std::fs::read_to_string(&file)?;
-        // Every second fence closes an example, and looks like one without a name.
-        if text.lines().any(opens_example) {
+        if has_example(&std::fs::read_to_string(&file)?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a documentation comment of `text` holds an example that is run.
+fn has_example(text: &str) -> bool {
+    let mut is_open = false;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let words = line.strip_prefix("///").or(line.strip_prefix("//!"));
+        let Some(fence) = words.and_then(|words| words.trim().strip_prefix("```")) else {
+            // A comment ends with its last line, and with it whatever was open.
+            is_open &= words.is_some();
+            continue;
+        };
+        if !is_open && ["", "rust", "no_run", "should_panic"].contains(&fence) {
+            return true;
+        }
+        is_open = !is_open;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_is_told_from_a_picture() {
+        assert!(has_example(
+            "/// Adds.\n///\n/// ```\n/// add(1, 2);\n/// ```\nfn add() {}\n"
+        ));
+        assert!(has_example(
+            "//! ```text\n//! a\n//! ```\n//! ```rust\n//! b();\n//! ```\n"
+        ));
+        assert!(!has_example(
+            "//! ```text\n//! a picture\n//! ```\n\nlet text = \"```\";\n"
+        ));
+        assert!(!has_example(
+            "/// ```json\n/// {}\n/// ```\nfn a() {}\n/// No example.\nfn b() {}\n"
+        ));
+    }
 }

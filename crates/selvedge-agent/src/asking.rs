@@ -101,7 +101,7 @@ impl Asking {
         let request = self.request(&scene.stream, call).await;
         let mut request = request.map_err(ledger_hold)?;
         let hooked = self.hooks.pre_model(scene, call, &mut request).await?;
-        let budget = self.purses.budget(&scene.stream, call).await;
+        let budget = self.purses.budget(scene, call).await;
         let budget = budget.map_err(ledger_hold)?;
         let reservation = self
             .gate

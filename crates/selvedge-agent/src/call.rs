@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Broken, ErrorTier, Message, Response, Spend, ToolCall, Usd};
+use selvedge_model::{Broken, ErrorTier, Messages, Response, Spend, ToolCall, Usd};
 use selvedge_runtime::{Call, Nature};
 use selvedge_tool::{Finding, Verdict, World};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct ModelCall {
     /// What the answer is for.
     pub purpose: Purpose,
     /// The conversation.
-    pub messages: Arc<Vec<Arc<Message>>>,
+    pub messages: Messages,
     /// The limit in dollars that holds now.
     pub budget_usd: Option<f64>,
     /// The limit in tokens that holds now.

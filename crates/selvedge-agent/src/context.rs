@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use selvedge_ledger::Payload;
-use selvedge_model::{Image, Message, Part, Role, ToolResult};
+use selvedge_model::{Image, Message, Messages, Part, Role, ToolResult};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ const SUMMARY_PART_MIN: u64 = 8;
 /// The conversation as the model sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Context {
-    messages: Vec<Arc<Message>>,
+    messages: Messages,
     /// Tokens of each message, estimated.
     tokens: Vec<u64>,
     /// Tokens that pointers in its place would save.
@@ -62,7 +62,7 @@ pub enum Fit {
 
 impl Context {
     /// The conversation, in order.
-    pub fn messages(&self) -> &[Arc<Message>] {
+    pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
@@ -141,13 +141,14 @@ impl Context {
     /// has not seen them.
     fn clear(&mut self, results_kept: usize, gain_min: u64) {
         let mut newer = 0;
-        let end = self.messages.iter().rposition(|m| {
+        let newest = self.messages.iter().rev().position(|m| {
             let is_tool = m.role == Role::Tool;
             let is_old = is_tool && newer >= results_kept.max(1);
             newer += if is_tool { m.parts.len() } else { 0 };
             is_old
         });
-        let Some(end) = end.map(|e| e + 1).filter(|e| *e > self.cleared) else {
+        let end = newest.map(|n| self.messages.len() - n);
+        let Some(end) = end.filter(|end| *end > self.cleared) else {
             return;
         };
         if self.savings[self.cleared..end].iter().sum::<u64>() < gain_min {
@@ -201,18 +202,19 @@ impl Context {
         self.total = self.total - self.tokens[i] + tokens;
         self.tokens[i] = tokens;
         self.savings[i] = 0;
-        self.messages[i] = Arc::new(message);
+        self.messages.set(i, Arc::new(message));
     }
 
     /// A provider's seal on reasoning holds for the conversation it was made in;
     /// after a change to what came before, the reasoning cannot be sent back.
     fn forget_reasoning(&mut self) {
         let is_reasoning = |p: &Part| matches!(p, Part::Reasoning { .. });
-        for (message, tokens) in self.messages.iter_mut().zip(&mut self.tokens) {
-            if message.parts.iter().any(is_reasoning) {
-                let message = Arc::make_mut(message);
+        for (i, tokens) in self.tokens.iter_mut().enumerate() {
+            if self.messages[i].parts.iter().any(is_reasoning) {
+                let mut message = (*self.messages[i]).clone();
                 message.parts.retain(|p| !is_reasoning(p));
-                *tokens = message_tokens(message);
+                *tokens = message_tokens(&message);
+                self.messages.set(i, Arc::new(message));
             }
         }
         self.total = self.tokens.iter().sum();
@@ -235,8 +237,9 @@ impl Context {
 
     /// The part of the conversation that a summary is made of. It was sent
     /// before, so it fits, and the provider may have it cached.
-    pub fn to_summarise(&self) -> &[Arc<Message>] {
-        &self.messages[..self.summary_end.unwrap_or(self.messages.len())]
+    pub fn to_summarise(&self) -> Messages {
+        let end = self.summary_end.unwrap_or(self.messages.len());
+        self.messages.first(end)
     }
 
     /// Puts `summary` in the place of older turns. What people said stays.
@@ -244,9 +247,9 @@ impl Context {
         let Some(range) = self.summary_end.take().map(|end| 1..end) else {
             return;
         };
-        let said: Vec<Arc<Message>> = self.messages[range.clone()]
-            .iter()
-            .zip(range.clone())
+        let said: Vec<Arc<Message>> = range
+            .clone()
+            .map(|i| (&self.messages[i], i))
             .filter(|(m, i)| m.role == Role::User && Some(*i) != self.summary_at)
             .map(|(m, _)| m.clone())
             .collect();
@@ -260,8 +263,8 @@ impl Context {
         self.summary_at = Some(self.messages.len());
         // Inline: it is in no event, so no ledger could give it back.
         self.push(Message::user(Payload::inline(text)));
-        for (message, names) in old.into_iter().zip(names).skip(range.end) {
-            self.push_named((*message).clone(), names);
+        for (message, names) in old.iter().zip(names).skip(range.end) {
+            self.push_named((**message).clone(), names);
         }
         self.forget_reasoning();
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use selvedge_ledger::{Event, LedgerError, Payload};
-use selvedge_model::{Message, Part, Role};
+use selvedge_model::{Message, Messages, Part, Role};
 use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
     MessageTaken, Nature, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
@@ -68,7 +68,7 @@ pub struct AgentMachine {
     queued: Vec<Payload>,
     /// The next request. Derived: made anew after a snapshot is restored.
     #[serde(skip)]
-    request: Option<Arc<Vec<Arc<Message>>>>,
+    request: Option<Messages>,
 }
 
 /// What an agent is doing.
@@ -236,21 +236,20 @@ impl AgentMachine {
         self.phase = Phase::Asking(purpose);
     }
 
-    fn build(&self, purpose: Purpose) -> Arc<Vec<Arc<Message>>> {
-        Arc::new(match purpose {
+    fn build(&self, purpose: Purpose) -> Messages {
+        let (mut messages, last) = match purpose {
             Purpose::Work => {
-                let messages = self.context.messages().iter().cloned();
                 // Said once and for this request only: it is over when work succeeds.
                 let warning = self.strikes.warning(self.spec().limits.strikes_max);
-                let warning = warning.map(|text| Arc::new(Message::user(text)));
-                messages.chain(warning).collect()
+                (self.context.messages().clone(), warning.map(Message::user))
             }
             Purpose::Summary => {
-                let request = Arc::new(Message::user(reply::SUMMARY_REQUEST));
-                let messages = self.context.to_summarise().iter().cloned();
-                messages.chain([request]).collect()
+                let request = Message::user(reply::SUMMARY_REQUEST);
+                (self.context.to_summarise(), Some(request))
             }
-        })
+        };
+        messages.extend(last.map(Arc::new));
+        messages
     }
 
     fn model_effect(&self, purpose: Purpose, spec: &Arc<RunSpec>) -> Effect<AgentCall> {
@@ -275,6 +274,8 @@ impl AgentMachine {
             return;
         };
         self.turn += 1;
+        // The conversation is about to grow, which is cheaper while it is not shared.
+        self.request = None;
         let response = match outcome {
             ModelOutcome::Answered { response, .. } => response,
             ModelOutcome::Failed { error, .. } => return self.fail(error),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use selvedge_ledger::{Event, Ledger, LedgerError, Position, StreamId};
 use selvedge_model::{Budget, Limits, Spend, Usd};
+use selvedge_runtime::Scene;
 use serde::Deserialize;
 
 use crate::call::ModelCall;
@@ -37,12 +38,13 @@ impl Purses {
         Some((budget.spent(), budget.held()))
     }
 
-    /// The budget that a call of `stream` draws on.
+    /// The budget that a call of `scene` draws on.
     pub(crate) async fn budget(
         &self,
-        stream: &StreamId,
+        scene: &Scene,
         call: &ModelCall,
     ) -> Result<Budget, LedgerError> {
+        let stream = &scene.stream;
         let session = stream.session();
         let limits = Limits {
             usd: call.budget_usd.and_then(Usd::from_dollars),
@@ -51,8 +53,16 @@ impl Purses {
         };
         let mut sessions = self.sessions.lock().await;
         if !sessions.contains_key(&session) {
-            let events = self.ledger.session_after(&session, Position::default());
-            let purse = Purse::fold(&session, limits, &events.await?.0)?;
+            // Before the first attempt at a session's first call, nothing was spent.
+            let is_first = *stream == session && call.turn == 0 && scene.attempt == 1;
+            let events = match is_first {
+                true => Vec::new(),
+                false => {
+                    let events = self.ledger.session_after(&session, Position::default());
+                    events.await?.0
+                }
+            };
+            let purse = Purse::fold(&session, limits, &events)?;
             sessions.insert(session.clone(), purse);
         }
         let purse = sessions.get_mut(&session).expect("just inserted");

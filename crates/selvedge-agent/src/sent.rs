@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use selvedge_ledger::{Ledger, LedgerError, Payload, StreamId};
-use selvedge_model::{Message, Part};
+use selvedge_model::{Message, Messages, Part};
 
 use crate::discretion::Discretion;
 
@@ -22,7 +22,8 @@ pub(crate) struct Sent(Mutex<HashMap<StreamId, Conversation>>);
 /// Messages as the machine has them, and as they are sent.
 struct Conversation {
     discretion: Discretion,
-    messages: Vec<(Arc<Message>, Arc<Message>)>,
+    given: Messages,
+    sent: Messages,
 }
 
 impl Sent {
@@ -30,48 +31,37 @@ impl Sent {
     pub(crate) async fn messages(
         &self,
         stream: &StreamId,
-        given: &[Arc<Message>],
+        given: &Messages,
         discretion: Discretion,
         ledger: &dyn Ledger,
-    ) -> Result<Vec<Arc<Message>>, LedgerError> {
-        let mut messages = self.take(stream, given, &discretion);
-        for message in &given[messages.len()..] {
-            let sent = discretion.message(at_hand(message, ledger).await?);
-            messages.push((message.clone(), sent));
+    ) -> Result<Messages, LedgerError> {
+        let mut sent = self.take(stream, given, &discretion);
+        for n in sent.len()..given.len() {
+            sent.push(discretion.message(at_hand(&given[n], ledger).await?));
         }
-        let sent = messages.iter().map(|(_, sent)| sent.clone()).collect();
         let mut conversations = self.0.lock().expect("no panic under this lock");
         if conversations.len() >= CONVERSATIONS_MAX && !conversations.contains_key(stream) {
             conversations.clear();
         }
         let conversation = Conversation {
             discretion,
-            messages,
+            given: given.clone(),
+            sent: sent.clone(),
         };
         conversations.insert(stream.clone(), conversation);
         Ok(sent)
     }
 
     /// What is still as it was.
-    fn take(
-        &self,
-        stream: &StreamId,
-        given: &[Arc<Message>],
-        discretion: &Discretion,
-    ) -> Vec<(Arc<Message>, Arc<Message>)> {
+    fn take(&self, stream: &StreamId, given: &Messages, discretion: &Discretion) -> Messages {
         let mut conversations = self.0.lock().expect("no panic under this lock");
         let known = conversations.remove(stream);
         let Some(known) = known.filter(|known| known.discretion.is_same(discretion)) else {
-            return Vec::with_capacity(given.len());
+            return Messages::default();
         };
-        let mut messages = known.messages;
-        let same = messages
-            .iter()
-            .zip(given)
-            .take_while(|((before, _), now)| Arc::ptr_eq(before, now))
-            .count();
-        messages.truncate(same);
-        messages
+        let mut sent = known.sent;
+        sent.truncate(known.given.shared_with(given));
+        sent
     }
 }
 
@@ -102,7 +92,8 @@ mod tests {
         let (secrets, sent) = (Secrets::new(), Sent::default());
         let stream = StreamId::new("s_1");
         let message = |text: &str| Arc::new(Message::user(text));
-        let mut given = vec![message("the code is open-sesame-7"), message("go on")];
+        let mut given: Messages =
+            vec![message("the code is open-sesame-7"), message("go on")].into();
         let first = sent
             .messages(&stream, &given, Discretion::now(&secrets), &ledger)
             .await
@@ -116,10 +107,10 @@ mod tests {
             .await
             .unwrap();
         let expected = ["the code is [REDACTED]", "go on", "[REDACTED] again"];
-        assert_eq!(second, expected.map(message));
+        assert!(second.iter().eq(&expected.map(message)));
 
         // The history was rewritten: what is not the same message is looked at anew.
-        given[1] = message("say open-sesame-7");
+        given.set(1, message("say open-sesame-7"));
         given.push(message("and on"));
         let third = sent
             .messages(&stream, &given, Discretion::now(&secrets), &ledger)
@@ -130,6 +121,6 @@ mod tests {
             "it was looked at before"
         );
         let expected = ["say [REDACTED]", "[REDACTED] again", "and on"];
-        assert_eq!(third[1..], expected.map(message));
+        assert!(third.iter().skip(1).eq(&expected.map(message)));
     }
 }

@@ -2,7 +2,6 @@
 //! alone, without a model, a tool or a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use selvedge_agent::{
@@ -10,7 +9,7 @@ use selvedge_agent::{
     Terms, ToolOutcome,
 };
 use selvedge_ledger::{BlobId, Event, Hash, NewEvent, Payload, Pen, StreamId, Sync, Time};
-use selvedge_model::{Message, Part, Response, Role, Stop, ToolCall, Usage};
+use selvedge_model::{Message, Messages, Part, Response, Role, Stop, ToolCall, Usage};
 use selvedge_runtime::{
     Act, ChildFinished, Due, EffectId, Ending, Finished, Machine, MessageTaken, QuestionAnswered,
     RunStarted, Status, SteerMode, Unfinished,
@@ -487,7 +486,7 @@ fn blobs(value: &Value) -> Vec<String> {
 }
 
 /// Every call is answered by exactly one result, in order, in the next message.
-fn check_pairs(messages: &[Arc<Message>]) {
+fn check_pairs(messages: &Messages) {
     let mut open: Vec<String> = Vec::new();
     for message in messages {
         let results: Vec<String> = message

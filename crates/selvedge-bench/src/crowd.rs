@@ -52,12 +52,9 @@ fn crowd(figures: &mut Figures, sessions: u32) -> anyhow::Result<()> {
             let (driver, spec) = (driver.clone(), spec.clone());
             tasks.spawn(async move {
                 let session = StreamId::new(format!("s_{n}"));
-                driver.start(&session, None, AGENT, spec, None).await?;
-                Ok::<_, anyhow::Error>(
-                    driver
-                        .drive(&session, None, CancellationToken::new())
-                        .await?,
-                )
+                let cancel = CancellationToken::new();
+                let rest = driver.launch(&session, AGENT, spec, None, cancel);
+                Ok::<_, anyhow::Error>(rest.await?)
             });
         }
         let mut ended = 0;

@@ -18,6 +18,9 @@ const TURNS: u32 = 410;
 const AT: [u32; 5] = [10, 50, 100, 200, 400];
 /// Turns around each position that are measured together.
 const AROUND: u32 = 5;
+/// Sessions that are measured one after the other. A disk that is busy for a moment
+/// would make one of ten turns what it likes.
+const SESSIONS: usize = 5;
 
 /// What a turn consists of.
 #[derive(Clone, Copy, PartialEq)]
@@ -61,8 +64,9 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
             if load == Load::Shell && !sync {
                 continue;
             }
-            let (marks, disk_bytes) = run(load, sync)?;
-            report(figures, load, sync, &marks, disk_bytes);
+            let runs = (0..SESSIONS).map(|_| run(load, sync));
+            let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
+            report(figures, load, sync, &runs);
         }
     }
     Ok(())
@@ -113,7 +117,7 @@ fn run(load: Load, sync: bool) -> anyhow::Result<(Vec<Mark>, u64)> {
     Ok((marks, bytes(folder.path())))
 }
 
-fn report(figures: &mut Figures, load: Load, sync: bool, marks: &[Mark], disk_bytes: u64) {
+fn report(figures: &mut Figures, load: Load, sync: bool, runs: &[(Vec<Mark>, u64)]) {
     let name = format!(
         "{} turn, {}",
         load.name(),
@@ -122,24 +126,20 @@ fn report(figures: &mut Figures, load: Load, sync: bool, marks: &[Mark], disk_by
     let mut first = f64::NAN;
     for at in AT {
         let (from, to) = (at.saturating_sub(AROUND) as usize, (at + AROUND) as usize);
-        let window = &marks[from..=to.min(marks.len() - 1)];
-        let mut times: Vec<f64> = window
-            .windows(2)
-            .map(|w| (w[1].at - w[0].at).as_secs_f64() * 1e3)
-            .collect();
-        let time = median(&mut times);
-        let n = (window.len() - 1) as f64;
-        let (a, b) = (window[0], window[window.len() - 1]);
+        let pairs = || {
+            let windows = runs
+                .iter()
+                .map(|(marks, _)| &marks[from..=to.min(marks.len() - 1)]);
+            windows.flat_map(|window| window.windows(2))
+        };
+        let time = |w: &[Mark]| (w[1].at - w[0].at).as_secs_f64() * 1e3;
+        let time = median(&mut pairs().map(time).collect::<Vec<_>>());
+        let cpu = pairs().map(|w| w[1].cpu_ms - w[0].cpu_ms).sum::<f64>() / pairs().count() as f64;
         if at == AT[0] {
             first = time;
         }
         figures.add(format!("{name}, at {at}: time"), time, "ms", None);
-        figures.add(
-            format!("{name}, at {at}: CPU"),
-            (b.cpu_ms - a.cpu_ms) / n,
-            "ms",
-            None,
-        );
+        figures.add(format!("{name}, at {at}: CPU"), cpu, "ms", None);
         if at == AT[4] {
             figures.add(
                 format!("{name}, at {at} against {}", AT[0]),
@@ -149,7 +149,8 @@ fn report(figures: &mut Figures, load: Load, sync: bool, marks: &[Mark], disk_by
             );
         }
     }
-    let per_turn = disk_bytes as f64 / (marks.len() - 1) as f64;
+    let turns: usize = runs.iter().map(|(marks, _)| marks.len() - 1).sum();
+    let per_turn = runs.iter().map(|(_, bytes)| bytes).sum::<u64>() as f64 / turns as f64;
     figures.add(
         format!("{name}: bytes on disk per turn"),
         per_turn,

@@ -114,7 +114,7 @@ mod tests {
             agent: "engineer".into(),
             turn: 0,
             system: "be brief".into(),
-            messages: vec![Arc::new(Message::user(words.to_owned()))],
+            messages: vec![Arc::new(Message::user(words.to_owned()))].into(),
             tools: Arc::from([]),
             output_schema: None,
             output_tokens_max: 100,

@@ -3,6 +3,7 @@
 //! # Map
 //!
 //! - `types`: one message, one delta, one usage for all providers
+//! - `messages`: a conversation that is cheap to share and to continue
 //! - `error`: why a call failed, by what to do about it
 //! - `provider`: what every provider does: one attempt at one answer
 //! - `providers`: those there are, and how they are found
@@ -34,6 +35,7 @@ mod credentials;
 mod error;
 mod fingerprint;
 mod gate;
+mod messages;
 mod money;
 mod nearest;
 mod probe;
@@ -57,6 +59,7 @@ pub use gate::{
     Answered, Ask, BreakerOptions, Broken, Budget, BudgetError, Course, Failed, Gate, Limits,
     Reservation, Retry, Slots, Spend, Unit, Urgency, input_tokens_estimate,
 };
+pub use messages::Messages;
 pub use money::{LongPrice, NotUsd, Price, Usd};
 pub use probe::{Probe, probe};
 pub use provider::{DeltaSink, Provider};

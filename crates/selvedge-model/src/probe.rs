@@ -46,7 +46,8 @@ pub async fn probe(
         messages: vec![Arc::new(Message {
             role: Role::User,
             parts: vec![Part::Text { text }],
-        })],
+        })]
+        .into(),
         tools: Arc::new([]),
         output_schema: None,
         output_tokens_max: OUTPUT_TOKENS_MAX,

@@ -6,6 +6,8 @@ use selvedge_ledger::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::messages::Messages;
+
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
@@ -169,7 +171,7 @@ pub struct Request {
     /// The system prompt.
     pub system: Arc<str>,
     /// The conversation.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Messages,
     /// What the model may call.
     pub tools: Arc<[ToolDefinition]>,
     /// The JSON Schema that the answer must fit, if any.
@@ -190,8 +192,7 @@ impl Request {
 
     /// Whether there is anything to look at.
     pub fn has_images(&self) -> bool {
-        let mut parts = self.messages.iter().flat_map(|message| &message.parts);
-        parts.any(|part| !part.images().is_empty())
+        self.messages.has_images()
     }
 
     /// Length of everything the model is asked with, in bytes of text.
@@ -202,16 +203,11 @@ impl Request {
 
     /// The same without its tools, which seldom change.
     pub(crate) fn bytes_without_tools(&self) -> u64 {
-        let messages = self
-            .messages
-            .iter()
-            .flat_map(|message| &message.parts)
-            .map(Part::bytes);
         let schema = self
             .output_schema
             .as_ref()
             .map_or(0, |schema| json_bytes(schema));
-        self.system.len() as u64 + messages.sum::<u64>() + schema
+        self.system.len() as u64 + self.messages.bytes() + schema
     }
 }
 

@@ -91,7 +91,7 @@ async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
         agent: "engineer".into(),
         turn: 3,
         system: Arc::from("be brief"),
-        messages: vec![Arc::new(Message::user("hello"))],
+        messages: vec![Arc::new(Message::user("hello"))].into(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 256,

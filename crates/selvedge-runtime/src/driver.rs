@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use selvedge_ledger::{Fence, Ledger, LedgerError, NewEvent, NewStream, Pen, StreamId, Sync};
+use selvedge_ledger::{
+    Event, Fence, Ledger, LedgerError, NewEvent, NewStream, Pen, StreamId, Sync,
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -119,22 +121,58 @@ impl<C: Call> Driver<C> {
         spec: S,
         fence: Option<Fence>,
     ) -> Result<(), DriveError> {
+        self.open(stream, parent, kind, spec, fence).await?;
+        Ok(())
+    }
+
+    /// As `start`; what was written, and where to go on writing, if it was not there
+    /// already.
+    async fn open<S: Serialize>(
+        &self,
+        stream: &StreamId,
+        parent: Option<&StreamId>,
+        kind: &str,
+        spec: S,
+        fence: Option<Fence>,
+    ) -> Result<Option<(Pen, Event)>, DriveError> {
         let now = self.clock.now();
         let new = NewStream {
             kind: kind.to_owned(),
             parent: parent.cloned(),
         };
         let mut pen = Pen::open(stream.clone(), new, "driver", now, fence);
-        pen.write(
+        let started = pen.write(
             NewEvent::new("RunStarted", "driver", now, &RunStarted { spec }),
             Sync::Now,
         );
         match self.flush(&mut pen).await {
             // Somebody opened it already: this process before it was killed, or
             // another one. What it was opened with stands.
-            Err(LedgerError::Conflict { actual, .. }) if actual > 0 => Ok(()),
-            opened => Ok(opened?),
+            Err(LedgerError::Conflict { actual, .. }) if actual > 0 => Ok(None),
+            opened => Ok(opened.map(|()| Some((pen, started)))?),
         }
+    }
+
+    /// Opens a run and brings it forward: `start` and `drive` in one, in which what
+    /// was just written is not read back.
+    pub fn launch<'a, S: Serialize + Send + 'a>(
+        &'a self,
+        stream: &'a StreamId,
+        kind: &'a str,
+        spec: S,
+        fence: Option<Fence>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<Rest, DriveError>> {
+        Box::pin(async move {
+            let opened = self.open(stream, None, kind, spec, fence.clone()).await?;
+            match opened {
+                Some(opened) => {
+                    let run = Run::opened(self, stream, kind, opened, fence, cancel, None)?;
+                    run.go().await
+                }
+                None => self.drive(stream, fence, cancel).await,
+            }
+        })
     }
 
     /// Brings a run forward until it ends, rests, or `cancel` is set.
@@ -165,8 +203,12 @@ impl<C: Call> Driver<C> {
         place: Place,
     ) -> Result<Rest, DriveError> {
         if let Some(ChildSpec { kind, spec }) = spec {
-            self.start(stream, Some(parent), &kind, spec, fence.clone())
-                .await?;
+            let opened = self.open(stream, Some(parent), &kind, spec, fence.clone());
+            if let Some(opened) = opened.await? {
+                let place = Some(place);
+                let run = Run::opened(&self, stream, &kind, opened, fence, cancel, place)?;
+                return run.go().await;
+            }
         }
         let mut run = Run::load(&self, stream, fence, cancel, Some(place)).await?;
         run.settle().await?;

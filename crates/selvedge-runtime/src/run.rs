@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use selvedge_ledger::{
-    Fence, LedgerError, NewEvent, Pen, Seq, Snapshot, StreamId, Subscription, Sync, Time, Topic,
+    Event, Fence, LedgerError, NewEvent, Pen, Seq, Snapshot, StreamId, Subscription, Sync, Time,
+    Topic,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -91,11 +92,7 @@ impl<'d, C: Call> Run<'d, C> {
             .ok_or_else(|| LedgerError::NoStream {
                 stream: stream.clone(),
             })?;
-        let unknown = || DriveError::UnknownMachine {
-            stream: stream.clone(),
-            kind: info.kind.clone(),
-        };
-        let new_machine = || driver.machines.machine(&info.kind).ok_or_else(unknown);
+        let new_machine = || machine(driver, stream, &info.kind);
         let (mut machine, mut book) = (new_machine()?, Book::default());
 
         let mut after = 0;
@@ -129,26 +126,58 @@ impl<'d, C: Call> Run<'d, C> {
             machine.apply(event)?;
             head = (event.seq, event.hash);
         }
+        let pen = Pen::at(stream.clone(), head.0, head.1, fence.clone());
+        let mut run = Self::new(driver, (machine, book), pen, fence, cancel, place, stream);
+        run.snapshot_at = after;
+        Ok(run)
+    }
+
+    /// A run that was opened just now: its first event is at hand.
+    pub(crate) fn opened(
+        driver: &'d Driver<C>,
+        stream: &StreamId,
+        kind: &str,
+        (pen, started): (Pen, Event),
+        fence: Option<Fence>,
+        cancel: CancellationToken,
+        place: Option<Place>,
+    ) -> Result<Self, DriveError> {
+        let (mut machine, mut book) = (machine(driver, stream, kind)?, Book::default());
+        book.apply(&started)?;
+        machine.apply(&started)?;
+        let folded = (machine, book);
+        Ok(Self::new(driver, folded, pen, fence, cancel, place, stream))
+    }
+
+    fn new(
+        driver: &'d Driver<C>,
+        (machine, book): (Box<dyn Machine<Call = C>>, Book),
+        pen: Pen,
+        fence: Option<Fence>,
+        cancel: CancellationToken,
+        place: Option<Place>,
+        stream: &StreamId,
+    ) -> Self {
         let halt = cancel.child_token();
         let stop = halt.child_token();
-        Ok(Self {
+        Self {
             driver,
             stream: stream.clone(),
             machine,
             book,
-            pen: Pen::at(stream.clone(), head.0, head.1, fence.clone()),
+            pen,
             fence,
             cancel,
             halt,
             stop,
-            inbox: ledger.subscribe(Topic::Stream(stream.inbox())),
+            inbox: driver.ledger.subscribe(Topic::Stream(stream.inbox())),
             unread: true,
             flight: FuturesUnordered::new(),
             begun: BTreeSet::new(),
             resting: Arc::default(),
             place,
-            snapshot_at: after,
-        })
+            snapshot_at: 0,
+        }
     }
 
     /// Drives until the run ends, rests or is told to stop. Nothing is left
@@ -419,13 +448,16 @@ impl<'d, C: Call> Run<'d, C> {
                         } else {
                             Sync::Now
                         };
+                        let kind = format!("{}Finished", call.noun());
+                        // It shares what the machine is about to change.
+                        drop(call);
                         let finished = Finished {
                             effect,
                             attempt,
                             outcome,
                             probed: false,
                         };
-                        self.record(format!("{}Finished", call.noun()), &finished, sync)
+                        self.record(kind, &finished, sync)
                     }
                     Performed::Interrupted(left) => self.interrupted(&call, effect, attempt, left),
                     Performed::Held(hold, left) => {
@@ -517,6 +549,19 @@ impl<'d, C: Call> Run<'d, C> {
         }
         Ok(())
     }
+}
+
+/// An empty machine for `stream`.
+fn machine<C: Call>(
+    driver: &Driver<C>,
+    stream: &StreamId,
+    kind: &str,
+) -> Result<Box<dyn Machine<Call = C>>, DriveError> {
+    let unknown = || DriveError::UnknownMachine {
+        stream: stream.clone(),
+        kind: kind.to_owned(),
+    };
+    driver.machines.machine(kind).ok_or_else(unknown)
 }
 
 /// Waits until the wall clock shows `until`, never less.

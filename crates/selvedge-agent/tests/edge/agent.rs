@@ -46,7 +46,7 @@ impl Agent {
             spec: self.spec.clone(),
             turn,
             purpose: Purpose::Work,
-            messages: Arc::new(vec![Arc::new(Message::user("work"))]),
+            messages: vec![Arc::new(Message::user("work"))].into(),
             budget_usd: self.spec.budget_usd,
             budget_tokens: self.spec.budget_tokens,
             loaded: Arc::default(),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use selvedge_agent::{AgentCall, AgentMachine, ModelCall, ModelOutcome, RunSpec};
 use selvedge_ledger::{Event, Ledger, LedgerError, Payload, StreamId};
-use selvedge_model::{Message, Part};
+use selvedge_model::{Message, Messages, Part};
 use selvedge_runtime::{Act, Due, Finished, Machine, RunStarted, Started, Unfinished};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ struct Run {
     machine: AgentMachine,
     spec: Option<RunSpec>,
     /// What was sent last.
-    sent: Vec<Arc<Message>>,
+    sent: Messages,
     /// Whether the system prompt and the tools were sent.
     is_introduced: bool,
 }
@@ -179,11 +179,11 @@ impl Record {
     ) -> Result<(), RecordError> {
         let started: Started = event.decode()?;
         let run = self.runs.get_mut(&event.stream).expect("it began");
-        let before = std::mem::replace(&mut run.sent, call.messages.to_vec());
+        let before = std::mem::replace(&mut run.sent, call.messages.clone());
         let same = before.iter().zip(&run.sent).take_while(|(a, b)| a == b);
         let after = same.count();
         let mut messages = Vec::new();
-        for message in &run.sent[after..] {
+        for message in run.sent.iter().skip(after) {
             messages.push(at_hand(ledger, message).await?);
         }
         let introduces = !std::mem::replace(&mut run.is_introduced, true);

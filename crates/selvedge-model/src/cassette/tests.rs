@@ -17,7 +17,7 @@ fn request(turn: u32, words: &str) -> Request {
         agent: "engineer".into(),
         turn,
         system: "be brief".into(),
-        messages: vec![Arc::new(Message::user(words.to_owned()))],
+        messages: vec![Arc::new(Message::user(words.to_owned()))].into(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 100,

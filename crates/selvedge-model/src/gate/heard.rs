@@ -146,7 +146,7 @@ mod tests {
             agent: "engineer".into(),
             turn: 0,
             system: Arc::from("s".repeat(400)),
-            messages: vec![Arc::new(Message::user("hello"))],
+            messages: vec![Arc::new(Message::user("hello"))].into(),
             tools: Arc::from([]),
             output_schema: None,
             output_tokens_max: 1000,

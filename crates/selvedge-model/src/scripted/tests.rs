@@ -28,7 +28,7 @@ fn request(agent: &str, turn: u32) -> Request {
         agent: agent.into(),
         turn,
         system: Arc::from("be brief"),
-        messages: vec![],
+        messages: Default::default(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 100,

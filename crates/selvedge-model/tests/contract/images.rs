@@ -48,7 +48,7 @@ fn shown() -> Request {
         })],
     };
     Request {
-        messages: vec![Arc::new(user), Arc::new(call), Arc::new(result)],
+        messages: vec![Arc::new(user), Arc::new(call), Arc::new(result)].into(),
         ..request()
     }
 }

@@ -35,7 +35,7 @@ async fn turns(wire: Wire) -> Vec<BTreeMap<String, String>> {
     for turn in 0..4 {
         let request = Request {
             turn,
-            messages: messages.clone(),
+            messages: messages.clone().into(),
             tools: tools.clone().into(),
             ..request()
         };

@@ -39,7 +39,7 @@ fn next(said: &Message, model: &str) -> Request {
     ];
     Request {
         model: model.into(),
-        messages,
+        messages: messages.into(),
         ..request()
     }
 }

@@ -53,7 +53,7 @@ fn full_request() -> Request {
     let answer = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
         "required": ["n"], "additionalProperties": false});
     Request {
-        messages: tool_turn(),
+        messages: tool_turn().into(),
         tools: Arc::from([tool]),
         output_schema: Some(Arc::new(answer)),
         temperature: Some(0.5),

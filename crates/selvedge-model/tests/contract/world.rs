@@ -83,7 +83,7 @@ pub(crate) fn request() -> Request {
         agent: "engineer".into(),
         turn: 3,
         system: Arc::from("be brief"),
-        messages: vec![Arc::new(Message::user("hello"))],
+        messages: vec![Arc::new(Message::user("hello"))].into(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 256,

@@ -134,7 +134,7 @@ fn request(scenario: &str, messages: Vec<Arc<Message>>) -> Request {
         agent: "engineer".into(),
         turn: 0,
         system: Arc::from(""),
-        messages,
+        messages: messages.into(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 256,

@@ -33,7 +33,7 @@ fn request(model: &str) -> Request {
         agent: "a".into(),
         turn: 0,
         system: Arc::from("x".repeat(1000)),
-        messages: vec![],
+        messages: Default::default(),
         tools: Arc::from([]),
         output_schema: None,
         output_tokens_max: 1000,
