@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::command::{has, step};
-use crate::{tidy, tree};
+use crate::{provisions, tidy, tree};
 
 /// Runs all checks, the quick ones first.
 ///
@@ -20,6 +20,7 @@ pub fn check() -> Result<()> {
         "-D",
         "warnings",
     ])?;
+    provisions::provisions()?;
     tests()?;
     tidy::tidy()?;
     eprintln!("── all checks passed");

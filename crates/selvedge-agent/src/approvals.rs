@@ -41,14 +41,19 @@ impl Answer {
 
     /// What a person meant. Anything but a plain yes is a no.
     pub fn read(text: &str) -> Self {
+        Self::plain(text).unwrap_or_else(|| Self::No(text.trim().to_owned()))
+    }
+
+    /// What a person meant who said a plain yes or no; nothing if they said neither.
+    pub fn plain(text: &str) -> Option<Self> {
         let text = text.trim();
         let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
         match word.to_ascii_lowercase().as_str() {
-            "y" | "yes" | "allow" | "ok" | "once" => Self::Yes(Scope::Once),
-            "session" => Self::Yes(Scope::Session),
-            "project" => Self::Yes(Scope::Project),
-            "n" | "no" | "deny" => Self::No(rest.trim().to_owned()),
-            _ => Self::No(text.to_owned()),
+            "y" | "yes" | "allow" | "ok" | "once" => Some(Self::Yes(Scope::Once)),
+            "session" => Some(Self::Yes(Scope::Session)),
+            "project" => Some(Self::Yes(Scope::Project)),
+            "n" | "no" | "deny" => Some(Self::No(rest.trim().to_owned())),
+            _ => None,
         }
     }
 }

@@ -27,6 +27,8 @@ use figures::Figures;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<()> {
+    // Before anything else: it may be there to watch over a command.
+    selvedge_tool::stand_inside();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let wants = |group: &str| chosen.is_empty() || chosen.iter().any(|c| c == group);
     let mut figures = Figures::default();

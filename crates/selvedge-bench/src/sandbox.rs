@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{
+    Caller, Fence, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::figures::{Figures, median};
@@ -37,6 +39,17 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
             "ms",
             Some(25.0),
         );
+        if std::path::Path::new("/usr/bin/bwrap").exists() {
+            let borrowed = Sandbox {
+                fence: Fence::Bubblewrap,
+                temp: Some(folder.path().join("temp")),
+                ..Sandbox::default()
+            };
+            let mut times = runtime.block_on(rounds(borrowed, command))?;
+            let cost = median(&mut times) - medians[0];
+            let figure = format!("cost of bubblewrap's, {name}");
+            figures.add(figure, cost, "ms", None);
+        }
         let ratio = medians[1] / medians[0];
         figures.add(format!("times as long, {name}"), ratio, "×", None);
     }

@@ -23,6 +23,44 @@ pub struct Leak {
     pub form: &'static str,
 }
 
+/// A variable that every test has, and that nobody may write down: its name says that it is
+/// a secret. Set in `.cargo/config.toml`, so that no suite can forget it.
+pub const CANARY: (&str, &str) = ("CANARY_TOKEN", "c4nary/that+n0body-writes-down/83");
+
+/// Looks below a folder when a test is over, before the folder goes: nobody has written the
+/// canary down, nor what else was named.
+#[derive(Debug)]
+pub struct Watch {
+    root: PathBuf,
+    secrets: Vec<String>,
+}
+
+impl Watch {
+    /// Watches over what is written below `root`.
+    pub fn over(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            secrets: vec![CANARY.1.to_owned()],
+        }
+    }
+
+    /// Looks for this one too.
+    pub fn and(mut self, secret: &str) -> Self {
+        self.secrets.push(secret.to_owned());
+        self
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+            let found = leaks(&self.root, &secrets);
+            assert!(found.is_empty(), "a secret was left behind: {found:?}");
+        }
+    }
+}
+
 /// Every place below `root` where one of `secrets` can be read.
 pub fn leaks(root: &Path, secrets: &[&str]) -> Vec<Leak> {
     let search = Search::new(secrets);
@@ -141,6 +179,25 @@ fn forms(secret: &str) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_test_has_the_canary_among_its_variables() {
+        let value = std::env::var(CANARY.0).unwrap_or_default();
+        assert_eq!(
+            value, CANARY.1,
+            "`.cargo/config.toml` sets it for all tests"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "a secret was left behind")]
+    fn a_test_that_leaves_a_secret_behind_fails_when_it_is_over() {
+        let folder = std::env::temp_dir().join(format!("watched-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let watch = Watch::over(&folder).and("another-secret-value");
+        std::fs::write(folder.join("note"), "it is another-secret-value").unwrap();
+        drop(watch);
+    }
 
     #[test]
     fn a_secret_is_found_in_files_and_in_compressed_rows() {

@@ -24,7 +24,7 @@ pub use disk::{
     Counters, CrashKind, CrashPlan, DiskImage, DiskOptions, Fault, FaultEffect, FaultError,
     FaultSpan, Moment, OperationKind, PowerLoss, SimDisk,
 };
-pub use leaks::{Leak, leaks, leaks_in};
+pub use leaks::{CANARY, Leak, Watch, leaks, leaks_in};
 pub use schema::fitting;
 pub use server::{Case, ModelServer, Recorded, Reply, ReplyFault, STORM_KEY, Storm, Wire};
 pub use sim::{Broken, Counts, Dice, Faults, Report, Scenario, simulate};

@@ -72,10 +72,13 @@ pub use policy::{
     Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Risk, Role, Rule, Rules, Site,
     Source, Verdict, compact, glob, guard, judge, risks, visible,
 };
-pub use process::{Companion, CompanionError, Counted, Keeper, Started, counted, names_a_secret};
+pub use process::{
+    Companion, CompanionError, Counted, Keeper, Started, counted, names_a_secret, set_stand_in,
+    stand_inside,
+};
 pub use sandbox::{
-    Attempt, Helper, HostRule, Mode, Network, Resources, Sandbox, attempt_to_break_out, break_out,
-    try_sandbox,
+    Attempt, Fence, Helper, HostRule, Maker, Mode, Network, Resources, Sandbox,
+    attempt_to_break_out, break_out, try_sandbox,
 };
 pub use secrets::{
     Consent, ConsentBook, Credential, CustomPattern, Granted, KnownValues, Lender, Lent, MARK,

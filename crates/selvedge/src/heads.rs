@@ -88,7 +88,16 @@ pub async fn verify(
     let (mut checked, mut damage) = (0, Vec::new());
     let own = store.paths.heads();
     for file in [Some(own.as_path()), other].into_iter().flatten() {
-        for (number, line) in read(file, other == Some(file))?.lines().enumerate() {
+        let text = read(file, other == Some(file))?;
+        // A file of something else was named by mistake: nothing of the ledger is damaged.
+        let is_head = |line: &str| serde_json::from_str::<SignedHeads>(line).is_ok();
+        if other == Some(file) && !text.lines().any(is_head) {
+            let what = format!("`{}` holds no signed heads", file.display());
+            return Err(Error::usage(what)
+                .cause("none of its lines is one; the ledger was not compared with it")
+                .hint("name a file that `selvedge audit sign` wrote"));
+        }
+        for (number, line) in text.lines().enumerate() {
             let place = format!("{}:{}", file.display(), number + 1);
             let Ok(signed) = serde_json::from_str::<SignedHeads>(line) else {
                 damage.push(wrong(

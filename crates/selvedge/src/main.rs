@@ -62,6 +62,8 @@ use crate::error::{Error, Exit};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything else: it may be there to watch over a command, and nothing more.
+    selvedge_tool::stand_inside();
     hide();
     std::panic::set_hook(Box::new(panicked));
     let arguments = commands::Arguments::from_command_line();

@@ -13,7 +13,7 @@ use selvedge_tool::{
 use serde_json::{Value, json};
 
 use crate::check;
-use crate::story::{Beat, Dies, Story, story};
+use crate::story::{Beat, Dies, LENT, Story, story};
 
 /// Opens its credential, and says so.
 struct OpenIssue;
@@ -66,7 +66,7 @@ fn lending() -> Story {
             let lender = Lender::new(
                 Scopes::default(),
                 Arc::new(book),
-                Arc::new(|_: &str| Some("t0ken-of-the-user/17".into())),
+                Arc::new(|_: &str| Some(LENT.into())),
                 Arc::new(SystemClock),
                 secrets.clone(),
             );

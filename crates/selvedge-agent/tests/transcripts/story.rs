@@ -20,10 +20,14 @@ use selvedge_runtime::{
     Clock, Driver, Hold, Machine, NoWatcher, Patience, Performed, Performer, Probe, Rest, Scene,
     SeededChance, SessionState, Signal, SteerMode, SystemClock, session_state,
 };
+use selvedge_testkit::Watch;
 use selvedge_tool::{ContentRoot, Owner, Policy, Sandbox, Skill, Tool, Toolbox, find_skills};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+/// What is lent to the tools of some stories, and written down in none.
+pub const LENT: &str = "t0ken-of-the-user/17";
 
 /// When the process dies, seen from a call.
 #[derive(Clone, Copy, PartialEq)]
@@ -235,6 +239,8 @@ impl Clock for Hasty {
 
 struct Stage {
     story: Story,
+    /// Before the folder: it is looked through before it goes.
+    _watch: Watch,
     folder: tempfile::TempDir,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
@@ -258,6 +264,7 @@ impl Stage {
         let ledger = Arc::new(SqliteLedger::open(&options).unwrap());
         Self {
             story,
+            _watch: Watch::over(folder.path()).and(LENT),
             folder,
             ledger,
             clock: Arc::new(Hasty),

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use selvedge_mcp::{
     Approved, Clerk, Entry, Filled, Fleet, Form, Listed, Look, Options, Scope, Server, Surroundings,
 };
+use selvedge_testkit::Watch;
 use selvedge_tool::{
     Caller, Decision, Lent, Policy, ResultStore, Sandbox, Secrets, ToolContext, ToolOutput,
     Toolbox, Verdict, Workspace,
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub struct Place {
+    /// Before the folder: it is looked through before it goes.
+    _watch: Watch,
     pub scratch: tempfile::TempDir,
     pub toolbox: Toolbox,
     pub context: ToolContext,
@@ -116,6 +119,7 @@ impl Place {
         let fleet = Fleet::new([Server::new(listed, approved, options)]);
         let toolbox = fleet.tools().into_iter().fold(toolbox, Toolbox::with);
         Self {
+            _watch: Watch::over(scratch.path()),
             scratch,
             toolbox,
             context,

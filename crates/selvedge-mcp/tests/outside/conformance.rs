@@ -7,8 +7,9 @@
 //!   a person, or in the name of a company's directory. Selvedge acts for a person, who
 //!   signs in.
 //! - `auth/2025-03-26-oauth-metadata-backcompat`: a version of the protocol before those
-//!   that are asked for here. Its metadata names another issuer than the place it was
-//!   found at, which later versions, and Selvedge, take for an attack.
+//!   that are asked for here. Its metadata, found at the root, names `…/oauth` as the
+//!   issuer; RFC 8414 (3.3) says that such metadata must not be used, and it is not. That
+//!   this, and nothing else, is the reason is a test of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,6 +76,18 @@ fn the_client_conforms_to_both_versions_of_the_protocol() {
             .collect()
     });
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+#[test]
+fn metadata_that_names_another_issuer_than_its_place_is_not_used() {
+    if workshop::unwanted() {
+        return;
+    }
+    let scenario = "auth/2025-03-26-oauth-metadata-backcompat";
+    let complaint = Suite::new().complaint(scenario, "2025-06-18");
+    let complaint = complaint.expect("it is refused");
+    let is_it = complaint.contains("issuer mismatch") && complaint.contains("/oauth");
+    assert!(is_it, "{complaint}");
 }
 
 struct Suite {

@@ -3,9 +3,12 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
+use super::git::{Git, words};
 use crate::policy::{Craft, Policy};
 use crate::testing::World;
 use crate::tool::ToolOutput;
@@ -157,6 +160,44 @@ async fn nothing_that_a_repository_names_is_run() {
             assert!(!canary.exists(), "{tool} ran something of {where_it_is}");
         }
     }
+}
+
+/// What the user installed for all repositories, such as LFS, belongs to their git. The
+/// repository can neither name a program nor put one in the place of theirs.
+#[tokio::test]
+async fn a_filter_of_the_user_s_own_works_and_a_repository_cannot_take_its_name() {
+    let world = repository();
+    let own = world.outside().join("gitconfig");
+    let text = "[filter \"evil\"]\n\tclean = tr a-z A-Z\n";
+    std::fs::write(&own, text).unwrap();
+    let cancel = CancellationToken::new();
+    let kept = async || {
+        let workspace = &world.context.workspace;
+        let git = Git::apart(workspace, &cancel, Duration::from_secs(60)).unwrap();
+        let mut git = git.with(&[("GIT_CONFIG_GLOBAL", &own)]);
+        git.without_filters().await.unwrap();
+        let add = words(&["add", "--renormalize", "--", "a.txt"]);
+        git.must("take a file", add).await?;
+        let show = words(&["cat-file", "blob", ":a.txt"]);
+        git.must("look", show).await
+    };
+    assert_eq!(kept().await.unwrap(), "ONE\nTWO\nTHREE\n");
+    let canary = world.outside().join("canary");
+    let run = format!("touch {}", canary.display());
+    git(&world, &["config", "filter.evil.clean", &run]);
+    git(&world, &["config", "filter.evil.process", &run]);
+    let text = kept().await.unwrap();
+    assert_eq!(text, "one\ntwo\nthree\n", "none, rather than its");
+    // Who has said that nothing may be kept unfiltered is obeyed.
+    let required = "[filter \"evil\"]\n\tclean = tr a-z A-Z\n\trequired = true\n";
+    std::fs::write(&own, required).unwrap();
+    let refused = kept().await.unwrap_err();
+    assert!(
+        refused.text.contains("clean filter 'evil' failed"),
+        "{}",
+        refused.text
+    );
+    assert!(!canary.exists());
 }
 
 #[tokio::test]

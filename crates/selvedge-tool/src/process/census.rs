@@ -19,14 +19,15 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libc::{c_int, c_void};
+use serde::{Deserialize, Serialize};
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{IN_MEMORY_FILES_MAX, Sandbox};
 
 /// What all processes of a command may use together.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Bounds {
     /// Processes.
     pub(super) processes_max: u64,
@@ -43,14 +44,16 @@ pub(super) struct Bounds {
 }
 
 /// A disk, and how full it was before.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Disk {
     /// A place on it, as it is seen from within.
     at: CString,
     before: Usage,
+    /// How many files a folder in memory may hold. It has its own bound for bytes.
+    in_memory: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Usage {
     files: u64,
     files_free: u64,
@@ -111,6 +114,19 @@ impl Bounds {
         })
     }
 
+    /// Counts the files of folders in memory too, where whoever made them could not be
+    /// told a bound.
+    pub(super) fn count_in_memory(&mut self, folders: &[PathBuf]) -> io::Result<()> {
+        for folder in folders {
+            self.disks.push(Disk {
+                at: CString::new(folder.as_os_str().as_bytes())?,
+                before: Usage::default(),
+                in_memory: Some(IN_MEMORY_FILES_MAX),
+            });
+        }
+        Ok(())
+    }
+
     /// Looks at every process that is seen from here.
     pub(super) fn crossed(&self) -> Option<Excess> {
         let (mut processes, mut pages) = (0_u64, 0_u64);
@@ -152,6 +168,7 @@ impl Disk {
         Ok(Self {
             before: usage(&text(outside)?).unwrap_or_default(),
             at: text(inside)?,
+            in_memory: None,
         })
     }
 
@@ -162,6 +179,9 @@ impl Disk {
         let files_all = now.files.saturating_add(now.files_free);
         let files_reserve = files_all / FILES_RESERVE_PART;
         let bytes_reserve = (now.bytes_all / BYTES_RESERVE_PART).min(BYTES_RESERVE_MAX);
+        if let Some(most) = self.in_memory {
+            return (now.files > most).then_some(Excess::Files);
+        }
         match () {
             () if files > files_max => Some(Excess::Files),
             () if files > FILES_TO_BLAME && now.files_free < files_reserve => Some(Excess::Files),

@@ -66,6 +66,35 @@ pub struct Counted {
     pub memory: bool,
 }
 
+/// What is done to the kernel's folders. In a test they are folders that behave so.
+trait Tree {
+    fn make(&self, folder: &Path) -> io::Result<()>;
+    fn set(&self, file: &Path, value: &str) -> io::Result<()>;
+    fn remove(&self, folder: &Path) -> io::Result<()>;
+    fn may_write(&self, file: &Path) -> bool;
+}
+
+/// The kernel's own.
+struct Kernel;
+
+impl Tree for Kernel {
+    fn make(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir(folder)
+    }
+
+    fn set(&self, file: &Path, value: &str) -> io::Result<()> {
+        fs::write(file, value)
+    }
+
+    fn remove(&self, folder: &Path) -> io::Result<()> {
+        fs::remove_dir(folder)
+    }
+
+    fn may_write(&self, file: &Path) -> bool {
+        rustix::fs::access(file, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+}
+
 const PREFIX: &str = "selvedge-";
 // A process that was killed is out of its group a moment later.
 const REMOVE_TRIES_MAX: u32 = 50;
@@ -89,15 +118,15 @@ fn places() -> &'static Places {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let own = read("/proc/self/cgroup");
         let mounts = read("/proc/self/mountinfo");
-        let found = Places::find(&own, &mounts);
-        found.sweep();
+        let found = Places::find(&own, &mounts, &Kernel);
+        found.sweep(&Kernel);
         found
     })
 }
 
 impl Places {
     /// Finds them from what the kernel says of this process and its mounts.
-    fn find(own: &str, mounts: &str) -> Self {
+    fn find(own: &str, mounts: &str, tree: &dyn Tree) -> Self {
         let trees = trees(own, mounts);
         let mut found = Self::default();
         for (kind, controllers, folder, top) in trees {
@@ -115,7 +144,7 @@ impl Places {
             let above = folder.ancestors().take_while(|f| f.starts_with(&top));
             let own = folder.clone();
             let place = above
-                .filter_map(|folder| try_place(kind, folder, folder == own))
+                .filter_map(|folder| try_place(tree, kind, folder, folder == own))
                 .find(|place| {
                     (processes && place.holds_processes) || (memory && place.holds_memory)
                 });
@@ -129,13 +158,13 @@ impl Places {
     }
 
     /// Removes the groups of processes that are gone.
-    fn sweep(&self) {
+    fn sweep(&self, tree: &dyn Tree) {
         for place in &self.0 {
             let entries = fs::read_dir(&place.folder);
             for entry in entries.into_iter().flatten().filter_map(Result::ok) {
                 let name = entry.file_name();
                 if is_left_behind(&name.to_string_lossy()) {
-                    end(&entry.path());
+                    end(tree, &entry.path());
                 }
             }
         }
@@ -154,10 +183,10 @@ impl Place {
 impl Cgroup {
     /// A group within these bounds; none where none can be had.
     pub(super) fn make(resources: &Resources) -> Option<Self> {
-        Self::make_in(places(), resources)
+        Self::make_in(&Kernel, places(), resources)
     }
 
-    fn make_in(places: &Places, resources: &Resources) -> Option<Self> {
+    fn make_in(tree: &dyn Tree, places: &Places, resources: &Resources) -> Option<Self> {
         remove_leftovers();
         if places.0.is_empty() {
             return None;
@@ -170,12 +199,12 @@ impl Cgroup {
         };
         for place in &places.0 {
             let folder = place.folder.join(&name);
-            if let Err(error) = fs::create_dir(&folder) {
+            if let Err(error) = tree.make(&folder) {
                 tracing::warn!(%error, folder = %folder.display(), "no control group");
                 return None;
             }
             group.folders.push((place.kind, folder.clone()));
-            if let Err(error) = place.bound(&folder, resources) {
+            if let Err(error) = place.bound(tree, &folder, resources) {
                 tracing::warn!(%error, folder = %folder.display(), "no bounds for a control group");
                 return None;
             }
@@ -242,8 +271,8 @@ fn remove_leftovers() {
 }
 
 impl Place {
-    fn bound(&self, folder: &Path, resources: &Resources) -> io::Result<()> {
-        let set = |name: &str, value: String| fs::write(folder.join(name), value);
+    fn bound(&self, tree: &dyn Tree, folder: &Path, resources: &Resources) -> io::Result<()> {
+        let set = |name: &str, value: String| tree.set(&folder.join(name), &value);
         if self.holds_processes {
             set("pids.max", resources.processes_max.to_string())?;
         }
@@ -260,6 +289,20 @@ impl Place {
 }
 
 impl Entry {
+    /// The handles by which it is entered.
+    pub(super) fn members(&self) -> &[OwnedFd] {
+        &self.members
+    }
+
+    /// The same, of somebody who was given the handles and removes nothing.
+    pub(super) fn given(members: Vec<OwnedFd>) -> Self {
+        Self {
+            members,
+            folders: Vec::new(),
+            parent: 0,
+        }
+    }
+
     /// Enters: this process, and whatever it starts. System calls only.
     pub(super) fn enter(&self) -> io::Result<()> {
         for members in &self.members {
@@ -318,13 +361,13 @@ fn entered(folder: &Path) -> bool {
 /// Tries a folder: makes a group in it, looks at what is counted there, and whether it
 /// may be entered.
 /// Only where it is itself is anything switched on: what is above is others' too.
-fn try_place(kind: Kind, folder: &Path, is_own: bool) -> Option<Place> {
+fn try_place(tree: &dyn Tree, kind: Kind, folder: &Path, is_own: bool) -> Option<Place> {
     let trial = folder.join(format!("{}trial", own_prefix()?));
-    fs::create_dir(&trial).ok()?;
+    tree.make(&trial).ok()?;
     let counts = |name: &str| trial.join(name).exists();
     if kind == Kind::Unified && is_own && !counts("pids.max") {
         // Allowed where nobody is in it, and at the root of all.
-        let _ = fs::write(folder.join("cgroup.subtree_control"), "+pids +memory");
+        let _ = tree.set(&folder.join("cgroup.subtree_control"), "+pids +memory");
     }
     let place = Place {
         kind,
@@ -333,23 +376,22 @@ fn try_place(kind: Kind, folder: &Path, is_own: bool) -> Option<Place> {
         holds_memory: counts("memory.max"),
     };
     // Who enters leaves another one: between the two is the folder above both.
-    let may_enter = [folder, &trial].iter().all(|folder| {
-        let members = folder.join("cgroup.procs");
-        rustix::fs::access(members, rustix::fs::Access::WRITE_OK).is_ok()
-    });
+    let may_enter = [folder, &trial]
+        .iter()
+        .all(|folder| tree.may_write(&folder.join("cgroup.procs")));
     let is_of_use = (place.holds_processes || place.holds_memory) && may_enter;
-    end(&trial);
+    end(tree, &trial);
     is_of_use.then_some(place)
 }
 
 /// Ends what is in a group, and removes it.
-fn end(folder: &Path) {
+fn end(tree: &dyn Tree, folder: &Path) {
     for _ in 0..REMOVE_TRIES_MAX {
-        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+        if tree.remove(folder).is_ok() || !folder.exists() {
             return;
         }
         // The older interface has none; there, whatever is in it ends with its world.
-        let _ = fs::write(folder.join("cgroup.kill"), "1");
+        let _ = tree.set(&folder.join("cgroup.kill"), "1");
         std::thread::sleep(REMOVE_PAUSE);
     }
 }
@@ -470,184 +512,4 @@ impl Mount {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MOUNTS: &str = "\
-30 24 0:26 / AT/pids rw,relatime - cgroup cgroup rw,pids
-31 24 0:27 / AT/memory rw,relatime - cgroup cgroup rw,memory
-32 24 0:28 / AT/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
-33 24 0:29 / /home rw,relatime - ext4 /dev/sda rw
-";
-
-    /// A folder that is no tree of the kernel's: what is looked for, and where.
-    struct Machine(tempfile::TempDir);
-
-    impl Machine {
-        fn new(files: &[&str]) -> Self {
-            let machine = Self(tempfile::tempdir().unwrap());
-            for file in files {
-                let path = machine.0.path().join(file);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, "").unwrap();
-            }
-            machine
-        }
-
-        fn trees(&self, own: &str) -> Vec<(Kind, Vec<String>, PathBuf, PathBuf)> {
-            let at = self.0.path().display().to_string();
-            trees(own, &MOUNTS.replace("AT", &at))
-        }
-    }
-
-    #[test]
-    fn the_own_folder_is_found_in_every_tree() {
-        let machine = Machine::new(&[]);
-        let own = "8:pids:/a\n4:memory:/a/b\n2:cpu:/\n0::/user.slice/app.scope\n";
-        let found = machine.trees(own);
-        let folders: Vec<_> = found
-            .iter()
-            .map(|(_, names, folder, _)| {
-                let folder = folder.strip_prefix(machine.0.path()).unwrap();
-                (names.join(","), folder.display().to_string())
-            })
-            .collect();
-        let expected = [
-            ("", "unified/user.slice/app.scope"),
-            ("pids", "pids/a"),
-            ("memory", "memory/a/b"),
-        ];
-        assert_eq!(
-            folders,
-            expected.map(|(name, folder)| (name.to_owned(), folder.to_owned()))
-        );
-    }
-
-    #[test]
-    fn groups_of_others_and_of_the_living_are_left_alone() {
-        let (space, own) = (namespace().unwrap(), std::process::id());
-        let start = began(own).unwrap();
-        for (name, expected) in [
-            (format!("selvedge-{space}-{own}-{start}-3"), false),
-            (format!("selvedge-{space}-{own}-{}-3", start + 1), true),
-            (
-                format!("selvedge-{}-{own}-{}-3", space + 1, start + 1),
-                false,
-            ),
-            ("selvedge-x-1-2-3".to_owned(), false),
-            ("user.slice".to_owned(), false),
-        ] {
-            assert_eq!(is_left_behind(&name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn bounds_are_written_where_each_generation_keeps_them() {
-        let machine = Machine::new(&["two/x", "one/x"]);
-        let resources = Resources {
-            processes_max: 7,
-            memory_bytes_max: Some(4096),
-            ..Resources::default()
-        };
-        let place = |kind, folder: &str| Place {
-            kind,
-            folder: machine.0.path().join(folder),
-            holds_processes: true,
-            holds_memory: true,
-        };
-        let read = |path: &str| fs::read_to_string(machine.0.path().join(path)).unwrap();
-        let unified = place(Kind::Unified, "two");
-        unified.bound(&unified.folder, &resources).unwrap();
-        assert_eq!(read("two/pids.max"), "7");
-        assert_eq!(read("two/memory.max"), "4096");
-        assert_eq!(read("two/memory.oom.group"), "1");
-        let legacy = Place {
-            holds_memory: false,
-            ..place(Kind::Legacy, "one")
-        };
-        legacy.bound(&legacy.folder, &resources).unwrap();
-        assert_eq!(read("one/pids.max"), "7");
-        assert!(!machine.0.path().join("one/memory.max").exists());
-        fs::write(
-            machine.0.path().join("two/memory.events"),
-            "oom 1\noom_kill 2\n",
-        )
-        .unwrap();
-        assert_eq!(
-            count(&machine.0.path().join("two/memory.events"), "oom_kill"),
-            2
-        );
-    }
-
-    #[test]
-    fn where_no_group_can_be_entered_there_is_none() {
-        let machine = Machine::new(&["unified/a/x"]);
-        let mounts = MOUNTS.replace("AT", &machine.0.path().display().to_string());
-        let found = Places::find("0::/a\n", &mounts);
-        assert_eq!(found, Places::default(), "a folder is no group");
-        let left = fs::read_dir(machine.0.path().join("unified/a")).unwrap();
-        let mut left = left.map(|entry| entry.unwrap().path());
-        assert!(left.all(|path| path.is_file()), "and no trial is left");
-        assert!(Cgroup::make_in(&found, &Resources::default()).is_none());
-    }
-
-    /// The real thing, where it can be had: as root, or where groups are delegated.
-    #[test]
-    fn a_group_holds_whoever_enters_it_and_is_ended_with_them() {
-        let resources = Resources {
-            processes_max: 12,
-            memory_bytes_max: Some(64 << 20),
-            ..Resources::default()
-        };
-        let Some(group) = Cgroup::make(&resources) else {
-            eprintln!("no control groups here");
-            return;
-        };
-        let run = |script: &str| {
-            use std::os::unix::process::CommandExt;
-            let entry = group.entry().unwrap();
-            let mut command = std::process::Command::new("sh");
-            command.args(["-c", script]);
-            // SAFETY: one system call.
-            unsafe { command.pre_exec(move || entry.enter()) };
-            command.stderr(std::process::Stdio::null());
-            command.spawn().unwrap()
-        };
-        if group.holds_memory() {
-            let mut hog = run("head -c 200000000 /dev/zero | tail");
-            let _ = hog.wait();
-            assert!(group.ran_out_of_memory());
-        }
-        let started = "n=0; while [ $n -lt 40 ]; do sleep 60 & n=$((n + 1)); done; wait";
-        let mut crowd = run(started);
-        let members = |folder: &Path| {
-            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-            text.lines().count()
-        };
-        let (kind, folder) = group.folders[0].clone();
-        // Refused forks end the shell, or leave it waiting: either way there are no more.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while members(&folder) < 11 && std::time::Instant::now() < until {
-            std::thread::yield_now();
-        }
-        assert!(
-            (11..=12).contains(&members(&folder)),
-            "{}",
-            members(&folder)
-        );
-        if kind == Kind::Unified {
-            end(&folder);
-            assert!(!folder.exists(), "killed as a whole");
-        } else {
-            let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
-            let _ = std::process::Command::new("kill")
-                .arg("-9")
-                .args(members.lines())
-                .status();
-        }
-        let _ = crowd.wait();
-        while folder.exists() && fs::remove_dir(&folder).is_err() {
-            assert!(std::time::Instant::now() < until, "it is not empty");
-        }
-    }
-}
+mod tests;

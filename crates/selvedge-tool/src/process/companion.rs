@@ -6,9 +6,10 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,11 +105,11 @@ impl Companion {
         let (output, their_output) = io::pipe()?;
         let (complaints, their_complaints) = io::pipe()?;
         let channels = [
-            Stdio::from(their_input),
+            OwnedFd::from(their_input),
             their_output.into(),
             their_complaints.into(),
         ];
-        let running = Running::start(process, channels)?;
+        let running = Running::start(&process, &channels)?;
         Ok(Started {
             input: pipe::Sender::from_owned_fd(input.into())?,
             output: pipe::Receiver::from_owned_fd(output.into())?,

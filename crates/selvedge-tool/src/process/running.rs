@@ -1,10 +1,12 @@
 //! A process under its supervisor: started, signalled, buried.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,9 +17,10 @@ use tokio::time::Instant;
 
 use super::census::{Bounds, Excess};
 use super::cgroup::Cgroup;
-use super::supervisor::{self, REPORT_BYTES};
+use super::inside::{self, Outside};
+use super::supervisor::{self, Barrier, REPORT_BYTES};
 use super::{DRAIN_WAIT, Enclosure, Limits, Process, Stage};
-use crate::sandbox::{self, Placeholder, Prepared, Proxy, Refused, Visit};
+use crate::sandbox::{self, Maker, Placeholder, Prepared, Proxy, Refused, Visit};
 
 /// A process under its supervisor. Dropping it closes the line, on which the
 /// supervisor kills everything.
@@ -43,64 +46,115 @@ impl Running {
     /// Starts a process; its output comes through the pipe.
     pub(super) fn spawn(process: Process) -> io::Result<(Self, pipe::Receiver)> {
         let (reader, writer) = io::pipe()?;
-        let channels = [Stdio::null(), writer.try_clone()?.into(), writer.into()];
-        let running = Self::start(process, channels)?;
+        let nothing = File::open("/dev/null")?;
+        let channels = [nothing.into(), writer.try_clone()?.into(), writer.into()];
+        let running = Self::start(&process, &channels)?;
         Ok((running, pipe::Receiver::from_owned_fd(reader.into())?))
     }
 
     /// Starts a process with these for its input, its output and its complaints.
-    pub(super) fn start(process: Process, channels: [Stdio; 3]) -> io::Result<Self> {
-        let [input, output, complaints] = channels;
-        let mut command = std::process::Command::new(&process.program);
-        command
-            .args(&process.arguments)
-            .env_clear()
-            .envs(process.environment)
-            .env("PWD", &process.directory_path)
-            .stdin(input)
-            .stdout(output)
-            .stderr(complaints);
-        let mut way_out = None;
-        let mut placeholder = None;
-        let mut group = None;
-        let barrier = match &process.enclosure {
-            None => None,
-            Some(enclosure) => {
-                placeholder = Some(Placeholder::make(&enclosure.workspace)?);
-                let theirs = match Proxy::is_needed(&enclosure.sandbox.network) {
-                    false => None,
-                    true => {
-                        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-                        way_out = Some(ours);
-                        command.envs(Proxy::environment());
-                        Some(theirs.into())
-                    }
-                };
-                group = Cgroup::make(&enclosure.sandbox.resources);
-                let directory = &process.directory_path;
-                Some(prepare(enclosure, directory, theirs, group.as_ref())?)
-            }
+    pub(super) fn start(process: &Process, channels: &[OwnedFd; 3]) -> io::Result<Self> {
+        let Some(enclosure) = &process.enclosure else {
+            let command = command(process, channels, process.environment.clone())?;
+            return Self::supervised(command, process, None);
         };
-        let mut line = supervisor::supervise(&mut command, process.directory, barrier)?;
+        let fence = enclosure.sandbox.fence;
+        let maker = Maker::choose(fence)?;
+        let started = Self::fenced(process, enclosure, channels, &maker);
+        match started
+            .as_ref()
+            .err()
+            .and_then(|error| maker.instead(fence, error))
+        {
+            // Nothing has run yet: it was the fence that could not be put up.
+            Some(other) => Self::fenced(process, enclosure, channels, &other),
+            None => started,
+        }
+    }
+
+    /// Starts a process behind a fence.
+    fn fenced(
+        process: &Process,
+        enclosure: &Enclosure,
+        channels: &[OwnedFd; 3],
+        maker: &Maker,
+    ) -> io::Result<Self> {
+        let placeholder = Placeholder::make(&enclosure.workspace)?;
+        let mut environment = process.environment.clone();
+        let network = &enclosure.sandbox.network;
+        let (mut way_out, mut theirs) = (None, None);
+        if Proxy::is_needed(network) {
+            let (ours, other) = std::os::unix::net::UnixStream::pair()?;
+            (way_out, theirs) = (Some(ours), Some(other.into()));
+            let variables = Proxy::environment().into_iter();
+            environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
+        }
+        let group = Cgroup::make(&enclosure.sandbox.resources);
+        let mut running = match maker {
+            Maker::Own => {
+                let barrier = prepare(enclosure, &process.directory_path, theirs, group.as_ref())?;
+                let command = command(process, channels, environment)?;
+                Self::supervised(command, process, Some(barrier))?
+            }
+            Maker::Bubblewrap { .. } => Self::borrowed(Outside::prepare(
+                process,
+                enclosure,
+                environment,
+                channels,
+                theirs,
+                group.as_ref(),
+            )?)?,
+        };
+        running.proxy = way_out.map(|end| Proxy::start(end, network)).transpose()?;
+        running.group = group;
+        running._placeholder = Some(placeholder);
+        Ok(running)
+    }
+
+    /// Starts a command under a supervisor of our own.
+    fn supervised(
+        mut command: Command,
+        process: &Process,
+        barrier: Option<Barrier>,
+    ) -> io::Result<Self> {
+        let directory = process.directory.try_clone()?;
+        let mut line = supervisor::supervise(&mut command, directory, barrier)?;
         line.set_nonblocking(true)?;
         let mut command = tokio::process::Command::from(command);
         let child = command.spawn().map_err(|error| refusal(&mut line, error))?;
-        // It holds our copies of the pipes' other ends and of the supervisor's.
+        Self::new(child, line, Vec::new())
+    }
+
+    /// Starts a command in a world that somebody else makes, and waits until it is there.
+    fn borrowed(outside: Outside) -> io::Result<Self> {
+        let Outside {
+            command,
+            line,
+            complaints,
+        } = outside;
+        let mut command = tokio::process::Command::from(command);
+        // Until it is known to run, nobody else ends it.
+        let mut child = command.spawn()?;
+        // It holds our copies of the other ends: whoever waits would wait for ever.
         drop(command);
-        let proxy = match (way_out, process.enclosure) {
-            (Some(way_out), Some(enclosure)) => {
-                Some(Proxy::start(way_out, &enclosure.sandbox.network)?)
-            }
-            _ => None,
-        };
+        let begun = inside::begun(&line, complaints).inspect_err(|_| drop(child.start_kill()))?;
+        line.set_nonblocking(true)?;
+        Self::new(child, line, begun.to_ne_bytes().to_vec())
+    }
+
+    fn new(
+        child: Child,
+        line: std::os::unix::net::UnixStream,
+        report: Vec<u8>,
+    ) -> io::Result<Self> {
         Ok(Self {
             child,
             line: UnixStream::from_std(line)?,
-            report: Vec::with_capacity(REPORT_BYTES),
+            report,
             kill_signal: None,
-            proxy,
-            group,
-            _placeholder: placeholder,
+            proxy: None,
+            group: None,
+            _placeholder: None,
         })
     }
 
@@ -176,15 +230,34 @@ impl Running {
     }
 }
 
+/// The program, with what it is given.
+fn command(
+    process: &Process,
+    channels: &[OwnedFd; 3],
+    environment: Vec<(OsString, OsString)>,
+) -> io::Result<Command> {
+    let [input, output, complaints] = channels;
+    let mut command = Command::new(&process.program);
+    command
+        .args(&process.arguments)
+        .env_clear()
+        .envs(environment)
+        .env("PWD", &process.directory_path)
+        .stdin(input.try_clone()?)
+        .stdout(output.try_clone()?)
+        .stderr(complaints.try_clone()?);
+    Ok(command)
+}
+
 fn prepare(
     enclosure: &Enclosure,
     directory: &std::path::Path,
     way_out: Option<OwnedFd>,
     group: Option<&Cgroup>,
-) -> io::Result<supervisor::Barrier> {
+) -> io::Result<Barrier> {
     let (sandbox, workspace) = (&enclosure.sandbox, &enclosure.workspace);
     let prepared = Prepared::new(sandbox, workspace, directory, way_out);
-    Ok(supervisor::Barrier {
+    Ok(Barrier {
         prepared: prepared.map_err(io::Error::from)?,
         bounds: Bounds::new(sandbox, workspace, group.is_some_and(Cgroup::holds_memory))?,
         group: group.map(Cgroup::entry).transpose()?,

@@ -28,11 +28,15 @@ use libc::{c_int, c_void, pid_t};
 
 use super::census::Bounds;
 use super::cgroup::Entry;
-use crate::sandbox::{Prepared, Refused};
+use crate::sandbox::{self, Prepared, Refused};
 
 /// Bytes of the supervisor's report: the command's process id, then its status and
 /// which bound it has crossed.
 pub(super) const REPORT_BYTES: usize = 12;
+
+/// Below this, a number says that a command could not be started: by how much is the
+/// number of the system's error.
+pub(super) const NOT_STARTED: c_int = -1_000;
 
 /// How a command is fenced in.
 pub(super) struct Barrier {
@@ -52,7 +56,8 @@ const CENSUS_MILLIS: i64 = 100;
 /// it started. Received are the command's process id as soon as it runs, and its
 /// wait status and excess as soon as nothing of it is left, each as four native bytes.
 /// The process id of a fenced command means nothing outside and is 0; if the fence
-/// could not be put up, it is the number of the stage that failed, below zero.
+/// could not be put up, it is the number of the stage that failed, below zero. Whoever was
+/// started by another program says in the next number why, see [`NOT_STARTED`].
 pub(super) fn supervise(
     command: &mut Command,
     directory: OwnedFd,
@@ -69,6 +74,39 @@ pub(super) fn supervise(
         });
     }
     Ok(ours)
+}
+
+/// Arranges for another program to be started that makes the command's world and starts
+/// the supervisor in it (see `inside`). Whoever is outside stands for it, as always.
+/// `handed` are open in that program, under the same numbers.
+pub(super) fn stand_by(command: &mut Command, handed: Vec<OwnedFd>, group: Option<Entry>) {
+    // SAFETY: async-signal-safe calls only, on handles that belong to the closure.
+    unsafe {
+        command.pre_exec(move || {
+            set_mask(&no_signals());
+            for signal in 1..=64 {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            libc::setsid();
+            let outside = libc::getpid();
+            match libc::fork() {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => {}
+                child => stand_for(child, group.as_ref()),
+            }
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+            if libc::getppid() != outside {
+                libc::_exit(1);
+            }
+            sandbox::first_to_go();
+            for handle in &handed {
+                if libc::fcntl(handle.as_raw_fd(), libc::F_SETFD, 0) == -1 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
 }
 
 /// Becomes two processes: returns in the one that will be the command, and watches
@@ -127,7 +165,7 @@ fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Resu
     // SAFETY: as in `split`.
     match unsafe { libc::fork() } {
         -1 => Err(Refused {
-            stage: crate::sandbox::Stage::Namespaces,
+            stage: sandbox::Stage::Namespaces,
             error: io::Error::last_os_error(),
         }),
         0 => {
@@ -144,7 +182,7 @@ fn split_fenced(control: RawFd, directory: RawFd, barrier: &mut Barrier) -> Resu
 }
 
 /// What a process does that will be the command.
-fn become_command(supervisor: pid_t) {
+pub(super) fn become_command(supervisor: pid_t) {
     // SAFETY: system calls without memory.
     unsafe {
         libc::setsid();
@@ -186,7 +224,7 @@ fn stand_for(first: pid_t, group: Option<&Entry>) -> ! {
 
 /// Waits for the command's end, passing signals on, then ends what is left of it.
 /// `known` is the number by which the command is known to Selvedge.
-fn watch(control: RawFd, child: pid_t, known: pid_t, bounds: Option<&Bounds>) -> ! {
+pub(super) fn watch(control: RawFd, child: pid_t, known: pid_t, bounds: Option<&Bounds>) -> ! {
     // SAFETY: system calls on memory of this frame and on handle 0, which is the
     // control socket from the second line on.
     unsafe {
@@ -335,7 +373,7 @@ fn kill_children() {
 }
 
 /// Tells Selvedge a number, if it is still there.
-fn send(line: RawFd, number: c_int) {
+pub(super) fn send(line: RawFd, number: c_int) {
     let bytes = number.to_ne_bytes();
     // SAFETY: the buffer is of this frame.
     unsafe {
@@ -365,7 +403,7 @@ fn close_from(first: c_int) {
 /// Does nothing: that a handler runs is what ends the wait.
 extern "C" fn wake(_: c_int) {}
 
-fn all_signals() -> libc::sigset_t {
+pub(super) fn all_signals() -> libc::sigset_t {
     // SAFETY: `sigfillset` initializes the set.
     unsafe {
         let mut set = std::mem::zeroed();
@@ -383,7 +421,7 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-fn set_mask(set: &libc::sigset_t) {
+pub(super) fn set_mask(set: &libc::sigset_t) {
     // SAFETY: the set is initialized, and the old mask is not asked for.
     unsafe {
         libc::sigprocmask(libc::SIG_SETMASK, set, std::ptr::null_mut());

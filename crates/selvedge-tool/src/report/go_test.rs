@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::{Failure, Parser, Report, Tests, mentions, number, pattern, text_of};
 
@@ -12,6 +12,10 @@ static OUTCOME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^\s*--- (?<outcome>PASS|FAIL|SKIP): (?<name>\S+)"));
 static PLACE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^\s+(?<file>\S+\.go):(?<line>\d+): (?<message>[^\n]*)"));
+static PANIC: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^panic: (?<message>[^\n]*)"));
+// A frame of the stack that is in a test's own file.
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^\t(?<file>\S+_test\.go):(?<line>\d+)\b"));
 static ERROR: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^(?<file>\S+\.go):(?<line>\d+):\d+: (?<message>[^\n]+)"));
 static PACKAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(?:ok  |FAIL|\?   )\t\S+"));
@@ -33,21 +37,7 @@ impl Parser for GoTest {
             outcomes.iter().filter(is_it).count() as u64
         };
         let failed = outcomes.iter().filter(|found| &found["outcome"] == "FAIL");
-        let failed_tests = failed.map(|found| {
-            let after = &text[found.get(0).map_or(0, |whole| whole.end())..];
-            // Up to the next outcome: what follows belongs to another test.
-            let own = OUTCOME
-                .find(after)
-                .map_or(after, |next| &after[..next.start()]);
-            let place = PLACE.captures(own);
-            let place = place.as_ref();
-            Failure {
-                name: text_of(found, "name"),
-                file: place.and_then(|place| text_of(place, "file")),
-                line: place.map(|place| number(place, "line")),
-                message: place.and_then(|place| text_of(place, "message")),
-            }
-        });
+        let failed_tests = failed.map(|found| failure(text, found));
         let compiler = errors.iter().map(|found| Failure {
             name: None,
             file: text_of(found, "file"),
@@ -66,6 +56,47 @@ impl Parser for GoTest {
             ..Report::default()
         })
     }
+}
+
+/// A test that failed, and where: its words stand behind its outcome, or before it where
+/// every test is announced (`-v`); of one that panicked there is a stack.
+fn failure(text: &str, outcome: &Captures<'_>) -> Failure {
+    let name = text_of(outcome, "name");
+    let whole = outcome.get(0).expect("group 0 is the match");
+    let after = &text[whole.end()..];
+    // Up to the next outcome: what follows belongs to another test.
+    let own = OUTCOME
+        .find(after)
+        .map_or(after, |next| &after[..next.start()]);
+    let panicked = PANIC.captures(own);
+    let place = match &panicked {
+        Some(_) => FRAME.captures(own),
+        None => match announced(&text[..whole.start()], name.as_deref().unwrap_or_default()) {
+            Some(said) => PLACE.captures(said),
+            None => PLACE.captures(own),
+        },
+    };
+    let place = place.as_ref();
+    let said = panicked.as_ref().or(place);
+    Failure {
+        file: place.and_then(|place| text_of(place, "file")),
+        line: place.map(|place| number(place, "line")),
+        message: said.and_then(|said| text_of(said, "message")),
+        name,
+    }
+}
+
+/// What a test said after it was announced; nothing if it was not.
+fn announced<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let start = ["RUN  ", "CONT "].iter().filter_map(|word| {
+        let line = format!("=== {word} {name}\n");
+        text.rfind(&line).map(|at| at + line.len())
+    });
+    let said = &text[start.max()?..];
+    let end = ["\n=== ", "\n--- "]
+        .iter()
+        .filter_map(|next| said.find(next));
+    Some(&said[..end.min().unwrap_or(said.len())])
 }
 
 #[cfg(test)]

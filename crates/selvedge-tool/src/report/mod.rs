@@ -230,6 +230,24 @@ mod tests {
                 ("t/a.test.js", 3),
             ),
             (
+                "go test ./...",
+                printed!("go-test"),
+                tests(0, 3, 0),
+                ("loom_test.go", 19),
+            ),
+            (
+                "make check",
+                printed!("go-test"),
+                tests(0, 3, 0),
+                ("/home/weaver/loom/weave/weave_test.go", 13),
+            ),
+            (
+                "go test -v .",
+                printed!("go-test-v"),
+                tests(2, 2, 1),
+                ("loom_test.go", 19),
+            ),
+            (
                 "npx jest",
                 printed!("jest"),
                 tests(1, 1, 1),
@@ -255,6 +273,15 @@ mod tests {
             (failure.file.as_deref(), failure.line),
             (Some("src/lib.rs"), Some(1))
         );
+        let report = read("go test ./...", printed!("go-test")).unwrap();
+        assert_eq!(report.errors, Some(1), "a package does not compile");
+        assert_eq!(
+            report.failures[0].file.as_deref(),
+            Some("spool/spool_test.go")
+        );
+        let panicked = report.failures.last().unwrap();
+        let words = "runtime error: index out of range [3] with length 0 [recovered]";
+        assert_eq!(panicked.message.as_deref(), Some(words));
         let report = read("npx eslint bad.js", printed!("eslint")).unwrap();
         assert_eq!((report.errors, report.warnings), (Some(1), Some(1)));
         assert_eq!(report.failures[0].line, Some(2));

@@ -6,18 +6,44 @@ use std::ffi::CString;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libc::{c_int, c_ulong};
 use seccompiler::BpfProgram;
+use serde::{Deserialize, Serialize};
 
+use super::filter::{Sockets, filters};
 use super::landlock::Landlock;
 use super::mounts::text;
 use super::prepared::{Refused, Stage, done};
 use super::spec::Resources;
 
+/// What a command is to give up, as data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Confines {
+    /// Where it works. Not a path: those that are no text could not be written down.
+    pub(super) directory: std::ffi::OsString,
+    pub(super) resources: Resources,
+    pub(super) writable: Vec<std::ffi::OsString>,
+    pub(super) sockets: Sockets,
+}
+
+impl Confines {
+    /// Makes everything ready for it.
+    pub(crate) fn prepare(&self) -> Result<Confinement, Refused> {
+        let writable: Vec<PathBuf> = self.writable.iter().map(PathBuf::from).collect();
+        let landlock = Landlock::new(&writable).map_err(Stage::Landlock.refused())?;
+        let filters = filters(self.sockets)
+            .map_err(io::Error::other)
+            .map_err(Stage::Filter.refused())?;
+        let directory = Path::new(&self.directory);
+        Confinement::new(directory, &self.resources, landlock, filters)
+            .map_err(Stage::Files.refused())
+    }
+}
+
 /// What a command gives up.
-pub(super) struct Confinement {
+pub(crate) struct Confinement {
     directory: CString,
     limits: Vec<(c_int, u64)>,
     landlock: Landlock,
@@ -25,7 +51,7 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    pub(super) fn new(
+    fn new(
         directory: &Path,
         resources: &Resources,
         landlock: Landlock,
@@ -50,7 +76,7 @@ impl Confinement {
 
     /// Gives everything up, in an order in which each step is still allowed.
     /// `directory` is the one to work in, as it was seen from outside.
-    pub(super) fn enter(&self, directory: RawFd) -> Result<(), Refused> {
+    pub(crate) fn enter(&self, directory: RawFd) -> Result<(), Refused> {
         self.go_to(directory).map_err(Stage::Directory.refused())?;
         for (resource, most) in &self.limits {
             limit(*resource, *most).map_err(Stage::Limits.refused())?;
@@ -102,7 +128,7 @@ struct CapabilityHeader {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct CapabilityData {
     effective: u32,
     permitted: u32,
@@ -116,8 +142,26 @@ fn drop_capabilities() -> io::Result<()> {
     // means nothing, and none of it can be changed again.
     const ROOT_MEANS_NOTHING: c_ulong = 0b1110_1111;
     const VERSION_3: u32 = 0x2008_0522;
+    let header = CapabilityHeader {
+        version: VERSION_3,
+        pid: 0,
+    };
+    let none = [CapabilityData::default(); 2];
     // SAFETY: calls on structures of this frame.
     unsafe {
+        // Before anything else: from here on, `exec` gives nobody more than it has.
+        done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+        // Somebody else has put the fence up, and taken everything already. Who has
+        // nothing cannot even give it up.
+        let mut present = none;
+        done(libc::syscall(
+            libc::SYS_capget,
+            &raw const header,
+            present.as_mut_ptr(),
+        ))?;
+        if present == none {
+            return Ok(());
+        }
         done(libc::prctl(libc::PR_SET_SECUREBITS, ROOT_MEANS_NOTHING, 0, 0, 0).into())?;
         for capability in 0..64 {
             if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 {
@@ -126,21 +170,11 @@ fn drop_capabilities() -> io::Result<()> {
         }
         let all = libc::PR_CAP_AMBIENT_CLEAR_ALL;
         done(libc::prctl(libc::PR_CAP_AMBIENT, all, 0, 0, 0).into())?;
-        let header = CapabilityHeader {
-            version: VERSION_3,
-            pid: 0,
-        };
-        let none = [CapabilityData {
-            effective: 0,
-            permitted: 0,
-            inheritable: 0,
-        }; 2];
         done(libc::syscall(
             libc::SYS_capset,
             &raw const header,
             none.as_ptr(),
-        ))?;
-        done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())
+        ))
     }
 }
 

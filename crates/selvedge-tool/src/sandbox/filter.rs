@@ -14,7 +14,7 @@ use seccompiler::{
 };
 
 /// What a command may do with sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Sockets {
     /// Local ones and those of the internet; what they reach is somebody else's
     /// decision.

@@ -18,14 +18,18 @@
 //! - `landlock`: what may be written, said a second time
 //! - `namespaces`, `mounts`, `confine`: carries it out, between fork and exec
 //! - `prepared`: all of that, ready to be carried out; and why it was not
+//! - `bubblewrap`: the same plan, carried out by another program
+//! - `maker`: which of the two puts the fence up
 //! - `proxy`: the only way to the hosts that were allowed
 //! - `refusal`: tells from what a command printed that the fence held
 //! - `trial`: tries to break out
 
+mod bubblewrap;
 mod confine;
 mod filter;
 mod hosts;
 mod landlock;
+mod maker;
 mod mounts;
 mod namespaces;
 mod placeholder;
@@ -37,10 +41,15 @@ mod spec;
 mod surroundings;
 mod trial;
 
+pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use confine::Confines;
 pub use hosts::HostRule;
+pub use maker::Maker;
+pub(crate) use mounts::IN_MEMORY_FILES_MAX;
+pub(crate) use namespaces::{first_to_go, keep_to_itself, listen_for};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use prepared::{Prepared, Refused, Stage};
 pub(crate) use proxy::{Proxy, Visit};
 pub(crate) use refusal::refusals;
-pub use spec::{Mode, Network, Resources, Sandbox};
+pub use spec::{Fence, Mode, Network, Resources, Sandbox};
 pub use trial::{Attempt, Helper, attempt_to_break_out, break_out, try_sandbox};

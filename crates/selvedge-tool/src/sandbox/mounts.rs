@@ -44,9 +44,12 @@ const MOUNT_ATTR_RDONLY: u64 = 1;
 const MOUNT_ATTR_NOSUID: u64 = 2;
 const AT_RECURSIVE: u32 = 0x8000;
 
+/// How many files a folder in memory may hold.
+pub(crate) const IN_MEMORY_FILES_MAX: u64 = 200 << 10;
+
 // A command has at most this many folders in memory that it can write: two for temporary
 // files, its home, and shared memory. Together they hold no more than it may use.
-const IN_MEMORY_COUNT: u64 = 4;
+pub(super) const IN_MEMORY_COUNT: u64 = 4;
 
 const OWN_TERMINALS: &CStr = c"newinstance,ptmxmode=0666,mode=0620";
 
@@ -67,7 +70,7 @@ impl Mounts {
             steps,
             held: Vec::with_capacity(held),
             in_memory: CString::new(format!(
-                "mode=0755,nr_inodes=200k,size={}",
+                "mode=0755,nr_inodes={IN_MEMORY_FILES_MAX},size={}",
                 (memory_bytes / IN_MEMORY_COUNT).max(1 << 20)
             ))?,
         })

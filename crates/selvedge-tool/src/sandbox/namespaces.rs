@@ -72,18 +72,37 @@ impl Namespaces {
         let _ = write(c"/proc/self/setgroups", c"deny");
         write(c"/proc/self/uid_map", &self.user_map).map_err(Stage::Identity.refused())?;
         write(c"/proc/self/gid_map", &self.group_map).map_err(Stage::Identity.refused())?;
-        // When memory runs out, this is what has to go. Not every kernel lets it.
-        let _ = write(c"/proc/self/oom_score_adj", c"900");
+        first_to_go();
         // SAFETY: as above.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
         if self.flags & libc::CLONE_NEWNET != 0 {
             raise_loopback().map_err(Stage::Loopback.refused())?;
         }
         if let Some(way_out) = &self.way_out {
-            hand_over_listener(way_out.as_raw_fd()).map_err(Stage::Loopback.refused())?;
+            listen_for(way_out.as_raw_fd())?;
         }
         Ok(())
     }
+}
+
+/// When memory runs out, this process is what has to go. Not every kernel lets it say so.
+pub(crate) fn first_to_go() {
+    let _ = write(c"/proc/self/oom_score_adj", c"900");
+}
+
+/// For the first process of a world that somebody else has made: it ends with that, and
+/// nobody looks into it.
+pub(crate) fn keep_to_itself() {
+    // SAFETY: calls without memory.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+}
+
+/// Listens in here for the only way out, and hands that over through `way_out`.
+pub(crate) fn listen_for(way_out: RawFd) -> Result<(), Refused> {
+    hand_over_listener(way_out).map_err(Stage::Loopback.refused())
 }
 
 fn write(path: &CStr, text: &CStr) -> io::Result<()> {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use libc::{c_long, pid_t};
 
-use super::confine::Confinement;
-use super::filter::{Sockets, filters};
-use super::landlock::{self, Landlock};
+use super::confine::{Confinement, Confines};
+use super::filter::Sockets;
+use super::landlock;
 use super::mounts::Mounts;
 use super::namespaces::Namespaces;
 use super::plan::Plan;
@@ -37,22 +37,29 @@ pub(crate) enum Stage {
     Capabilities,
     Landlock,
     Filter,
+    Bubblewrap,
 }
 
 /// A part that failed, and how. Made without memory.
+#[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) stage: Stage,
     pub(crate) error: io::Error,
 }
 
-impl Prepared {
-    /// Prepares to run something in `directory`, which is in `workspace`. The end of
-    /// the way out, if there is one, is handed over through `way_out`.
-    pub(crate) fn new(
+/// What the fence is to be, whoever puts it up.
+pub(super) struct Outline {
+    pub(super) plan: Plan,
+    pub(super) confines: Confines,
+}
+
+impl Outline {
+    /// Looks around, and plans for something that runs in `directory`, which is in
+    /// `workspace`.
+    pub(super) fn new(
         sandbox: &Sandbox,
         workspace: &Path,
         directory: &Path,
-        way_out: Option<OwnedFd>,
     ) -> Result<Self, Refused> {
         let files = Stage::Files.refused();
         if let Some(temp) = &sandbox.temp {
@@ -64,22 +71,38 @@ impl Prepared {
             return Err(files(io::Error::other(why)));
         }
         let plan = Plan::new(sandbox, workspace, &around, Path::is_dir);
-        let landlock = Landlock::new(&plan.writable).map_err(Stage::Landlock.refused())?;
         // In a network of its own there are no sockets but its own. In the machine's
         // there are others', some of which only newer kernels keep out.
         let sockets = match sandbox.network == Network::On && !landlock::has_scopes() {
             true => Sockets::Internet,
             false => Sockets::All,
         };
-        let filters = filters(sockets)
-            .map_err(io::Error::other)
-            .map_err(Stage::Filter.refused())?;
+        let confines = Confines {
+            directory: directory.into(),
+            resources: sandbox.resources,
+            writable: plan.writable.iter().map(Into::into).collect(),
+            sockets,
+        };
+        Ok(Self { plan, confines })
+    }
+}
+
+impl Prepared {
+    /// Prepares to run something in `directory`, which is in `workspace`. The end of
+    /// the way out, if there is one, is handed over through `way_out`.
+    pub(crate) fn new(
+        sandbox: &Sandbox,
+        workspace: &Path,
+        directory: &Path,
+        way_out: Option<OwnedFd>,
+    ) -> Result<Self, Refused> {
+        let Outline { plan, confines } = Outline::new(sandbox, workspace, directory)?;
         Ok(Self {
+            confinement: confines.prepare()?,
             namespaces: Namespaces::new(&sandbox.network, way_out)
                 .map_err(Stage::Namespaces.refused())?,
-            mounts: Mounts::new(&plan, sandbox.resources.memory_bytes()).map_err(files)?,
-            confinement: Confinement::new(directory, &sandbox.resources, landlock, filters)
-                .map_err(files)?,
+            mounts: Mounts::new(&plan, sandbox.resources.memory_bytes())
+                .map_err(Stage::Files.refused())?,
         })
     }
 
@@ -120,6 +143,7 @@ impl Stage {
             Self::Capabilities,
             Self::Landlock,
             Self::Filter,
+            Self::Bubblewrap,
         ];
         all.into_iter().find(|stage| *stage as i32 == number)
     }
@@ -138,6 +162,7 @@ impl Stage {
             Self::Capabilities => "giving up privileges",
             Self::Landlock => "restricting access with Landlock",
             Self::Filter => "filtering system calls",
+            Self::Bubblewrap => "letting bubblewrap put it up",
         }
     }
 
@@ -147,7 +172,11 @@ impl Stage {
             Self::Namespaces | Self::Identity | Self::Mounts | Self::Loopback => {
                 "let this user make namespaces (sysctl `kernel.unprivileged_userns_clone=1`, \
                  `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns=0`; in \
-                 a container, one that may)"
+                 a container, one that may), install bubblewrap where that may"
+            }
+            Self::Bubblewrap => {
+                "install or allow `bwrap` for the whole machine, owned by root and writable by \
+                 nobody else, or let this user make namespaces"
             }
             Self::Landlock => "use Linux 5.19 or later with Landlock enabled",
             Self::Filter => "use a kernel with seccomp filters",
@@ -163,19 +192,42 @@ impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "the sandbox cannot be put up, and without it nothing was run: {} failed ({}); a \
-             person can {}, or choose to go without it: `sandbox.mode = \"off\"` in their own \
-             configuration, or `--sandbox off`",
-            self.stage.words(),
-            self.error,
+            "the sandbox cannot be put up, and without it nothing was run: {}; a person can {}, \
+             or choose to go without it: `sandbox.mode = \"off\"` in their own configuration, or \
+             `--sandbox off`",
+            self.cause(),
             self.stage.way_out()
         )
     }
 }
 
+impl std::error::Error for Refused {}
+
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> Self {
-        Self::new(refused.error.kind(), refused.to_string())
+        Self::new(refused.error.kind(), refused)
+    }
+}
+
+impl Refused {
+    /// What could not be done, and why.
+    pub(super) fn cause(&self) -> String {
+        format!("{} failed ({})", self.stage.words(), self.error)
+    }
+
+    /// The refusal that an error was made of.
+    pub(crate) fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl Stage {
+    /// Whether this is what a machine grants to some programs and not to others.
+    pub(super) fn is_anothers(self) -> bool {
+        matches!(
+            self,
+            Self::Namespaces | Self::Identity | Self::Mounts | Self::Loopback
+        )
     }
 }
 

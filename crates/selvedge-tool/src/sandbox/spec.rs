@@ -33,6 +33,28 @@ pub struct Sandbox {
     /// How much it may use.
     #[serde(default)]
     pub resources: Resources,
+    /// Who puts the fence up.
+    #[serde(default, skip_serializing_if = "Fence::is_auto")]
+    pub fence: Fence,
+}
+
+/// Who puts the fence up. It is the same fence, and as high.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fence {
+    /// Selvedge itself; bubblewrap where only that may.
+    #[default]
+    Auto,
+    /// Selvedge itself.
+    Own,
+    /// Bubblewrap.
+    Bubblewrap,
+}
+
+impl Fence {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 /// Whether there is a fence.
@@ -132,6 +154,7 @@ impl Sandbox {
             hidden: union(&own.hidden, &parent.hidden),
             temp: parent.temp.clone(),
             resources: own.resources.within(&parent.resources),
+            fence: parent.fence,
         }
     }
 }

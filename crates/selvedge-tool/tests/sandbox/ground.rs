@@ -5,6 +5,8 @@
 //! commands are run by a stand-in: this very program, started again as an ordinary
 //! user.
 
+#![allow(unsafe_code)]
+
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -14,7 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use selvedge_tool::{Caller, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace};
+use selvedge_tool::{
+    Caller, Fence, Lent, ResultStore, Sandbox, Secrets, ToolContext, Toolbox, Workspace,
+    set_stand_in,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +30,20 @@ pub struct Ground {
     pub sandbox: Sandbox,
     /// Whether commands are run by whoever runs the tests, with all their tools.
     is_mine: bool,
-    /// Whether the machine lets nobody make namespaces.
-    is_barred: bool,
+    /// Whom the machine lets make namespaces.
+    bars: Bars,
+}
+
+/// Whom a machine lets make namespaces.
+#[derive(Clone, Copy, PartialEq)]
+enum Bars {
+    Nobody,
+    Everybody,
+    #[allow(
+        dead_code,
+        reason = "only one of the two suites lays out such a machine"
+    )]
+    AllButBubblewrap,
 }
 
 /// What came of a call.
@@ -58,9 +75,9 @@ impl Ground {
     pub fn new() -> Self {
         let ground = Self {
             scratch: tempfile::tempdir().unwrap(),
-            sandbox: Sandbox::default(),
+            sandbox: fenced(),
             is_mine: false,
-            is_barred: false,
+            bars: Bars::Nobody,
         };
         for (path, text) in [
             ("app/main.rs", "fn main() {}\n"),
@@ -107,7 +124,18 @@ impl Ground {
 
     /// A machine on which nobody may make namespaces.
     pub fn without_namespaces(mut self) -> Self {
-        self.is_barred = true;
+        self.bars = Bars::Everybody;
+        self
+    }
+
+    /// A machine on which only bubblewrap may make namespaces: it has root's rights. To be
+    /// laid out by root.
+    #[allow(
+        dead_code,
+        reason = "only one of the two suites lays out such a machine"
+    )]
+    pub fn with_namespaces_for_bubblewrap_alone(mut self) -> Self {
+        self.bars = Bars::AllButBubblewrap;
         self
     }
 
@@ -158,14 +186,47 @@ impl Ground {
 
     /// This program, as an ordinary user whose home is laid out here.
     pub fn somebody(&self) -> Command {
-        if !self.is_barred {
-            return self.as_somebody(Command::new(self.program()));
+        match self.bars {
+            Bars::Nobody => self.as_somebody(Command::new(self.program())),
+            Bars::Everybody => {
+                // A last namespace, whose owner may say that it was the last.
+                let bar = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+                let mut command = self.as_somebody(Command::new("unshare"));
+                command.args(["--user", "--map-root-user", "sh", "-c", bar]);
+                command.arg(self.program());
+                command
+            }
+            Bars::AllButBubblewrap => self.beside_bubblewrap(),
         }
-        // A last namespace, whose owner may say that it was the last.
-        let bar = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    }
+
+    /// This program, as an ordinary user, where a bubblewrap with root's rights stands in
+    /// the place of the machine's own, and users may make no namespaces.
+    fn beside_bubblewrap(&self) -> Command {
+        let copy = self.at("bwrap");
+        std::fs::copy(BWRAP, &copy).unwrap();
+        let script = "chmod 4755 \"$0\" && mount --bind \"$0\" /usr/bin/bwrap && \
+                      exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
         let mut command = self.as_somebody(Command::new("unshare"));
-        command.args(["--user", "--map-root-user", "sh", "-c", bar]);
-        command.arg(self.program());
+        command.uid(0).gid(0);
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]);
+        command.arg(copy).arg(self.program());
+        let filter = no_users_namespaces();
+        // SAFETY: one system call, with a program in memory that outlives it. Root needs no
+        // promise to gain no rights, which would take bubblewrap's from it.
+        unsafe {
+            command.pre_exec(move || {
+                let program = libc::sock_fprog {
+                    len: u16::try_from(filter.len()).expect("a short program"),
+                    filter: filter.as_ptr().cast_mut().cast(),
+                };
+                let mode = libc::SECCOMP_SET_MODE_FILTER;
+                match libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
         command
     }
 
@@ -204,11 +265,17 @@ impl Ground {
         self.prepare("git", &[&who[..], &["commit", "-qm", "first"]].concat());
     }
 
-    /// A copy of this program where that user can reach it.
-    fn program(&self) -> PathBuf {
-        let (own, copy) = (std::env::current_exe().unwrap(), self.at("program"));
-        if !copy.exists() && std::fs::hard_link(&own, &copy).is_err() {
-            std::fs::copy(&own, &copy).unwrap();
+    /// A copy of this program where that user can reach it, and of the one that stands
+    /// inside.
+    pub fn program(&self) -> PathBuf {
+        self.copied(Path::new(env!("CARGO_BIN_EXE_stand-inside")), INSIDE);
+        self.copied(&std::env::current_exe().unwrap(), "program")
+    }
+
+    fn copied(&self, own: &Path, name: &str) -> PathBuf {
+        let copy = self.at(name);
+        if !copy.exists() && std::fs::hard_link(own, &copy).is_err() {
+            std::fs::copy(own, &copy).unwrap();
         }
         copy
     }
@@ -267,12 +334,58 @@ impl Drop for StandIn {
     }
 }
 
+/// A filter that keeps users from making namespaces of their own.
+fn no_users_namespaces() -> seccompiler::BpfProgram {
+    use seccompiler::{
+        SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+    let bit = u64::try_from(libc::CLONE_NEWUSER).unwrap();
+    let is_new = SeccompCmpOp::MaskedEq(bit);
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, is_new, bit).unwrap();
+    let rule = SeccompRule::new(vec![condition]).unwrap();
+    let calls = [libc::SYS_clone, libc::SYS_unshare];
+    let rules = calls.map(|call| (call, vec![rule.clone()])).into();
+    let denied = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap());
+    let architecture = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture);
+    filter.unwrap().try_into().unwrap()
+}
+
+/// The fence that this suite is about.
+pub fn fenced() -> Sandbox {
+    let mut fence = crate::FENCE;
+    if fence == Fence::Bubblewrap && std::env::var("SELVEDGE_BWRAP").is_ok_and(|w| w == "skip") {
+        eprintln!("skipped: SELVEDGE_BWRAP=skip; the fence is Selvedge's own");
+        fence = Fence::Own;
+    }
+    assert!(
+        fence != Fence::Bubblewrap || Path::new(BWRAP).exists(),
+        "there is no `{BWRAP}`\nhint: install bubblewrap, as `cargo xtask provisions` does for \
+         root; `SELVEDGE_BWRAP=skip` leaves it out"
+    );
+    Sandbox {
+        fence,
+        ..Sandbox::default()
+    }
+}
+
+const BWRAP: &str = "/usr/bin/bwrap";
+const INSIDE: &str = "stand-inside";
+
+/// Lets the program beside this one stand inside, where another one makes the fence: what
+/// runs tests has a `main` of its own.
+pub fn let_another_stand_inside() {
+    let own = std::env::current_exe().unwrap();
+    set_stand_in(&own.with_file_name(INSIDE));
+}
+
 /// Not a test: the stand-in. It does nothing unless told what.
 #[tokio::test]
 async fn stand_in() {
     if std::env::var_os(STAND_IN).is_none() {
         return;
     }
+    let_another_stand_inside();
     let task: Task = serde_json::from_reader(std::io::stdin()).unwrap();
     let context = ToolContext {
         workspace: Arc::new(Workspace::open(&task.workspace).unwrap()),

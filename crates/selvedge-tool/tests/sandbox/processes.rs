@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use selvedge_tool::{Attempt, Helper, Sandbox, attempt_to_break_out, break_out};
+use selvedge_tool::{Attempt, Fence, Helper, Sandbox, attempt_to_break_out, break_out};
 use serde_json::json;
 
-use crate::ground::{Ground, eventually};
+use crate::ground::{Ground, eventually, fenced, let_another_stand_inside};
 
 /// Not a test: what is run inside of the sandbox by the next one.
 #[test]
@@ -23,8 +23,9 @@ async fn stand_in() {
     };
     let sandbox = match mode == "off" {
         true => Sandbox::off(),
-        false => Sandbox::default(),
+        false => fenced(),
     };
+    let_another_stand_inside();
     let helper = Helper {
         program: std::env::current_exe().unwrap(),
         arguments: ["--exact", "processes::helper", "--nocapture"]
@@ -82,12 +83,11 @@ fn where_nobody_may_make_namespaces_a_command_is_refused() {
     let ground = Ground::new().without_namespaces();
     let answer = ground.run("touch ran");
     assert!(answer.is_error && !ground.at("app/ran").exists());
-    for words in [
-        "without it nothing was run",
-        "making namespaces failed",
-        "user.max_user_namespaces",
-        "`--sandbox off`",
-    ] {
+    let by_whom = match ground.sandbox.fence {
+        Fence::Bubblewrap => "letting bubblewrap put it up failed",
+        Fence::Own | Fence::Auto => "making namespaces failed",
+    };
+    for words in ["without it nothing was run", by_whom, "`--sandbox off`"] {
         assert!(answer.text.contains(words), "{words}: {}", answer.text);
     }
     let answer = ground.run_bare("touch ran");

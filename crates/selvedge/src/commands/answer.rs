@@ -1,6 +1,7 @@
 //! `answer`: answers a question that a session asks.
 
 use clap::Args;
+use selvedge_agent::Answer as Approval;
 use selvedge_ledger::StreamId;
 use selvedge_runtime::{SessionState, session_state};
 
@@ -10,6 +11,7 @@ use crate::error::{Error, Exit, Result};
 use crate::out;
 use crate::secrets;
 use crate::sessions::{self, OpenQuestion};
+use crate::text::escape;
 use crate::wiring::Store;
 
 #[derive(Args)]
@@ -51,6 +53,18 @@ impl Answer {
             None => the_one_that_waits(&store).await?,
         };
         let open = self.open_question(&store, &session).await?;
+        // What is neither a yes nor a no would count as a no, and nobody would know.
+        if open.question.approval.is_some() && Approval::plain(text).is_none() {
+            let options = Approval::OPTIONS.map(|option| format!("`{option}`"));
+            return Err(
+                Error::usage(format!("`{}` is neither a yes nor a no", escape(text)))
+                    .cause("an approval is asked for, and nothing was sent")
+                    .hint(format!(
+                        "answer with one of {}; a reason may follow: \"no, use make instead\"",
+                        options.join(", ")
+                    )),
+            );
+        }
         let state = session_state(&*store.ledger, &*store.clock, &session).await?;
         sessions::answer(&store, &session, &open, text).await?;
         if let SessionState::Active { pid } = state {

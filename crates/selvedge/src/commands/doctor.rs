@@ -3,7 +3,9 @@
 use clap::Args;
 use selvedge_ledger::SqliteLedger;
 use selvedge_mcp::Listed;
-use selvedge_tool::{Attempt, Counted, Helper, Network, attempt_to_break_out, counted};
+use selvedge_tool::{
+    Attempt, Counted, Helper, Maker, Network, Sandbox, attempt_to_break_out, counted,
+};
 
 use super::break_out::BREAK_OUT;
 use super::run;
@@ -192,10 +194,32 @@ async fn sandbox(paths: &Paths) -> Vec<(&'static str, Finding)> {
             vec![("sandbox", Finding::Fail(why, hint.into()))]
         }
         Ok(attempts) => {
+            let fence = ("fence", fence(&sandbox));
             let findings = attempts.into_iter().map(finding);
-            findings.chain([("limits", limits(counted()))]).collect()
+            let limits = ("limits", limits(counted()));
+            [fence]
+                .into_iter()
+                .chain(findings)
+                .chain([limits])
+                .collect()
         }
     }
+}
+
+/// Who puts the fence up, now that it has been tried.
+fn fence(sandbox: &Sandbox) -> Finding {
+    Finding::Ok(match Maker::of(sandbox) {
+        Ok(Maker::Own) => "put up by Selvedge itself (namespaces, Landlock, seccomp)".into(),
+        Ok(Maker::Bubblewrap { program, instead }) => {
+            let why = match instead {
+                Some(why) => format!(", since Selvedge itself may not: {why}"),
+                None => ", as configured".into(),
+            };
+            let program = program.display();
+            format!("put up by bubblewrap (`{program}`){why}; Landlock and seccomp inside")
+        }
+        Err(why) => return Finding::Fail(why, "`sandbox.fence` says who is to do it".into()),
+    })
 }
 
 /// What holds a command that takes too much.

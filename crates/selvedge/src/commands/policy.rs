@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use selvedge_tool::{Decision, Finding, Grants, Source, Toolbox, Verdict, Workspace};
+use selvedge_tool::{Decision, Finding, Grants, Part, Source, Toolbox, Verdict, Workspace};
 use serde_json::json;
 
 use super::run;
@@ -107,7 +107,7 @@ impl Explain {
 /// A verdict in words: the whole, then its parts.
 fn show(verdict: &Verdict) -> String {
     let words = |finding: &Finding| escape(&format!("{} ({})", finding.reason, finding.rule));
-    let mut text = format!("{}: {}", verdict.decision(), words(&verdict.finding));
+    let mut text = format!("{}: {}", verdict.decision(), whole(verdict, words));
     let rows: Vec<Vec<String>> = verdict
         .parts
         .iter()
@@ -121,6 +121,26 @@ fn show(verdict: &Verdict) -> String {
         text.push_str(&format!("\n{}", table(&rows)));
     }
     text
+}
+
+/// What decides about the whole: by name, where it is one part of several.
+fn whole(verdict: &Verdict, words: impl Fn(&Finding) -> String) -> String {
+    let said = words(&verdict.finding);
+    let is_it = |part: &&Part| part.finding == verdict.finding;
+    let Some(part) = verdict.parts.iter().find(is_it) else {
+        // The whole was doubted, or decided by somebody who may.
+        return said;
+    };
+    let is_alike = |part: &&Part| part.finding.decision == verdict.decision();
+    let alike = verdict.parts.iter().filter(is_alike).count();
+    match (verdict.decision(), alike) {
+        (Decision::Allow, _) => format!("each of its {alike} parts is allowed"),
+        (_, 1) => format!("because of `{}`: {said}", one_line(&part.text, 60)),
+        _ => format!(
+            "because of {alike} parts, first `{}`: {said}",
+            one_line(&part.text, 60)
+        ),
+    }
 }
 
 #[derive(Args)]

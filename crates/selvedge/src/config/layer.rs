@@ -59,6 +59,7 @@ pub const KEYS: &[Key] = &[
     key("cache", Kind::Flag),
     key("tools.lazy", Kind::Text),
     key("sandbox.mode", Kind::Text),
+    key("sandbox.fence", Kind::Text),
     key("sandbox.network", Kind::Text),
     key("sandbox.allow", Kind::List),
     key("sandbox.writable", Kind::List),
@@ -156,6 +157,7 @@ impl Layer {
                 ("approve", text("ask")),
                 ("tools.lazy", text("auto")),
                 ("sandbox.mode", text("on")),
+                ("sandbox.fence", text("auto")),
                 ("sandbox.network", text("off")),
             ]
             .into(),

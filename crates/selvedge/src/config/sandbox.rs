@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use selvedge_tool::{HostRule, Mode, Network, Resources, Sandbox};
+use selvedge_tool::{Fence, HostRule, Mode, Network, Resources, Sandbox};
 use serde::{Deserialize, Serialize};
 
 use crate::env;
@@ -18,6 +18,9 @@ pub struct SandboxSettings {
     ///
     /// Where it cannot be put up, commands are refused.
     pub mode: Option<SandboxMode>,
+    /// Who puts it up. Default: `auto`, which is Selvedge itself, and bubblewrap (`bwrap`)
+    /// where only that may. `selvedge doctor` says which of them does.
+    pub fence: Option<FenceMode>,
     /// Whether they have the whole network. Default: `off`.
     pub network: Option<NetworkMode>,
     /// The hosts they may reach while the network is off, such as `example.org`,
@@ -49,6 +52,18 @@ pub enum SandboxMode {
     On,
     /// They run as you would run them.
     Off,
+}
+
+/// Who puts the sandbox up. It is the same, whoever does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FenceMode {
+    /// Selvedge itself; bubblewrap where only that may.
+    Auto,
+    /// Selvedge itself.
+    Own,
+    /// Bubblewrap.
+    Bubblewrap,
 }
 
 /// Whether commands have the whole network.
@@ -112,6 +127,11 @@ impl SandboxSettings {
                 processes_max: self.processes_max.unwrap_or(usual.processes_max),
                 memory_bytes_max: self.memory_mb_max.map(|megabytes| megabytes << 20),
                 ..usual
+            },
+            fence: match self.fence {
+                Some(FenceMode::Own) => Fence::Own,
+                Some(FenceMode::Bubblewrap) => Fence::Bubblewrap,
+                Some(FenceMode::Auto) | None => Fence::Auto,
             },
         }
     }

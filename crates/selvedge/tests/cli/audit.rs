@@ -190,6 +190,16 @@ fn a_head_that_was_kept_elsewhere_is_a_witness_and_a_forged_one_is_none() {
         "{}",
         output.stdout
     );
+    // A file of something else says nothing about the ledger.
+    let other = world.write("notes.txt", "milk, bread\n");
+    let output = verify(other.to_str().unwrap());
+    assert_eq!(output.code, 2, "{}", output.stdout);
+    assert!(!output.stdout.contains("damaged"), "{}", output.stdout);
+    assert!(
+        output.stderr.contains("holds no signed heads"),
+        "{}",
+        output.stderr
+    );
     // The heads beside the ledger may go with it; those elsewhere do not.
     std::fs::remove_file(world.home().join("data/heads.jsonl")).unwrap();
     std::fs::remove_file(world.home().join("data/ledger.db")).unwrap();

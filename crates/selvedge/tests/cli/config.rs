@@ -40,6 +40,7 @@ fn each_layer_lies_over_the_one_below() {
         cache  (not set)  default
         tools.lazy  "auto"  default
         sandbox.mode  "on"  default
+        sandbox.fence  "auto"  default
         sandbox.network  "off"  default
         sandbox.allow  (not set)  default
         sandbox.writable  (not set)  default
@@ -79,6 +80,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         cache  (not set)  default
         tools.lazy  "auto"  default
         sandbox.mode  "on"  default
+        sandbox.fence  "auto"  default
         sandbox.network  "off"  default
         sandbox.allow  (not set)  default
         sandbox.writable  (not set)  default

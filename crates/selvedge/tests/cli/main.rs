@@ -1,5 +1,6 @@
 //! The binary as a person and a script meet it: exit code, stdout, stderr.
 
+mod adversary;
 mod audit;
 mod auth;
 mod bad_input;

@@ -44,7 +44,7 @@ fn a_command_is_explained_part_by_part() {
     explain("ls -l | head; curl https://example.com").check(expect![[r#"
         exit 0
         -- stdout --
-        ask: it reaches the network (built in: curl)
+        ask: because of `curl https://example.com`: it reaches the network (built in: curl)
           allow  ls -l  `ls` only looks (built in: ls)
           allow  head  `head` only looks (built in: head)
           ask  curl https://example.com  it reaches the network (built in: curl)
@@ -52,10 +52,20 @@ fn a_command_is_explained_part_by_part() {
     explain("ls && git push").check(expect![[r#"
         exit 0
         -- stdout --
-        deny: pushing is not for the engineer (git matrix: engineer × push)
+        deny: because of `git push`: pushing is not for the engineer (git matrix: engineer × push)
           allow  ls  `ls` only looks (built in: ls)
           deny  git push  pushing is not for the engineer (git matrix: engineer × push)
     "#]]);
+    explain("ls && pwd").check(expect![[r#"
+        exit 0
+        -- stdout --
+        allow: each of its 2 parts is allowed
+          allow  ls  `ls` only looks (built in: ls)
+          allow  pwd  `pwd` only looks (built in: pwd)
+    "#]]);
+    let two = explain("ls; curl https://a.example; curl https://b.example").stdout;
+    let words = "ask: because of 2 parts, first `curl https://a.example`: it reaches the network";
+    assert!(two.starts_with(words), "{two}");
     explain("make deploy now").check(expect![[r#"
         exit 0
         -- stdout --

@@ -57,6 +57,22 @@ fn a_command_waits_for_its_approval_and_runs_after_it() {
 }
 
 #[test]
+fn an_answer_that_is_neither_a_yes_nor_a_no_is_not_sent() {
+    let world = World::new();
+    assert_eq!(world.run(COMMAND, &["do it"]).code, 3);
+    world.selvedge(&["answer", "maybe"]).check(expect![[r#"
+        exit 2
+        -- stderr --
+        error: `maybe` is neither a yes nor a no
+          cause: an approval is asked for, and nothing was sent
+          hint: answer with one of `yes`, `session`, `project`, `no`; a reason may follow: "no, use make instead"
+    "#]]);
+    let output = world.selvedge(&["answer", "yes", "--resume"]);
+    assert_eq!(output.code, 0, "it still waits: {}", output.stderr);
+    assert!(world.work().join("made").exists());
+}
+
+#[test]
 fn a_command_that_is_refused_does_not_run() {
     let world = World::new();
     let turns = "\

@@ -34,6 +34,8 @@ fn doctor_tries_to_break_out_and_says_what_held() {
         .lines()
         .find(|line| line.contains("  limits  "));
     assert!(line.is_some_and(says), "{}", output.stdout);
+    let words = "ok    fence     put up by Selvedge itself";
+    assert!(output.stdout.contains(words), "{}", output.stdout);
     let mut command = world.command(&["doctor"]);
     let output = world.output(command.env("SELVEDGE_SANDBOX_MODE", "off"));
     assert!(
@@ -41,6 +43,28 @@ fn doctor_tries_to_break_out_and_says_what_held() {
         "{}",
         output.stdout
     );
+}
+
+/// The real binary stands inside of what bubblewrap has made.
+#[test]
+fn doctor_tries_to_break_out_of_what_bubblewrap_puts_up() {
+    if std::env::var("SELVEDGE_BWRAP").is_ok_and(|word| word == "skip") {
+        eprintln!("skipped: SELVEDGE_BWRAP=skip");
+        return;
+    }
+    let world = World::new();
+    let mut command = world.command(&["doctor"]);
+    let output = world.output(command.env("SELVEDGE_SANDBOX_FENCE", "bubblewrap"));
+    let about = |what: &str| -> Vec<&str> {
+        let lines = output.stdout.lines();
+        lines.filter(|line| line.contains(what)).collect()
+    };
+    let sandbox = about("  sandbox  ");
+    assert!(sandbox.len() >= 35, "{}", output.stdout);
+    let is_fine = |line: &&str| line.starts_with("ok  ");
+    assert!(sandbox.iter().all(is_fine), "{}", output.stdout);
+    let fence = about("  fence  ").concat();
+    assert!(fence.contains("put up by bubblewrap (`/usr/"), "{fence}");
 }
 
 #[test]

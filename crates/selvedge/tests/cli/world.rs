@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 
 use expect_test::Expect;
 use regex::Regex;
+use selvedge_testkit::CANARY;
 use tempfile::TempDir;
-
-/// A secret that every command of every test finds in its environment, and that the
-/// process knows as one: nothing of it may be left anywhere by any of them.
-const CANARY: (&str, &str) = ("CANARY_TOKEN", "c4nary/that+n0body-writes-down/83");
 
 /// How long anything may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,7 +30,16 @@ pub struct Output {
 
 impl World {
     pub fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Not in `/tmp`, of which a command has its own: what is beside the workspace is not
+    /// the command's there.
+    pub fn elsewhere() -> Self {
+        Self::in_folder(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn in_folder(root: TempDir) -> Self {
         std::fs::create_dir(root.path().join("work")).unwrap();
         Self {
             root,
