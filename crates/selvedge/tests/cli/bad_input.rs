@@ -37,11 +37,27 @@ fn an_unknown_model_is_answered_with_the_nearest() {
     let mut command = world.command(&["run", "--model", "sonet", "do it"]);
     command.env("ANTHROPIC_API_KEY", "not-a-key");
     world.output(&mut command).check(expect![[r#"
-        exit 6
+        exit 2
         -- stderr --
         error: there is no model `sonet`; did you mean `sonnet`?
           hint: name a model as `provider/model`, or a tier: `low`, `medium`, `high`
     "#]]);
+}
+
+#[test]
+fn a_name_of_nothing_is_wrong_usage_and_a_missing_key_is_not() {
+    let world = World::new();
+    for (model, code) in [
+        ("sonet", 2),
+        ("antropic/claude-opus-5-5", 2),
+        ("anthropic/claude-opus-5-5", 6),
+        ("sonnet", 6),
+        ("medium", 6),
+    ] {
+        let output = world.selvedge(&["run", "--model", model, "do it"]);
+        assert_eq!(output.code, code, "{model}: {}", output.stderr);
+    }
+    assert!(!world.home().exists(), "nothing was begun");
 }
 
 #[test]
