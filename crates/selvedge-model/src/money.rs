@@ -50,7 +50,7 @@ impl Usd {
 
     /// How many decimals it takes to write the amount down exactly.
     pub fn decimals(self) -> u32 {
-        let zeros = (0..9).take_while(|n| self.0 % 10_u64.pow(n + 1) == 0);
+        let zeros = (0..9).take_while(|n| self.0.is_multiple_of(10_u64.pow(n + 1)));
         9 - zeros.count() as u32
     }
 

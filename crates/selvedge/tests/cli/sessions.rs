@@ -258,6 +258,26 @@ fn a_fork_is_new_and_has_done_only_what_was_done_in_it() {
 }
 
 #[test]
+fn a_session_that_was_cancelled_can_be_spoken_to() {
+    let world = World::new();
+    let turns = "- calls: [{ask_user: {question: which?}}]\n- text: fine";
+    assert_eq!(world.run(turns, &["do it"]).code, 3);
+    let session = world.session();
+    assert_eq!(world.selvedge(&["sessions", "cancel", &session]).code, 0);
+    // The question was never answered, so it is asked again.
+    let output = world.selvedge(&["resume", &session, "go on after all"]);
+    assert_eq!(output.code, 3, "{}", output.stderr);
+    assert_ne!(world.session(), session);
+    let output = world.selvedge(&["answer", "blue", "--resume"]);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
 fn a_list_for_programs_has_the_whole_request() {
     let world = World::new();
     let request = "words ".repeat(40) + "\nand a second line";

@@ -72,6 +72,7 @@ impl Query {
         match (self.json, self.csv) {
             (true, _) => entries.iter().for_each(out::json),
             (_, true) => print_csv(&entries),
+            _ if entries.is_empty() => out::say("nothing was done that fits"),
             _ => show(&entries),
         }
         if left_out > 0 {
