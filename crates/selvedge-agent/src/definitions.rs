@@ -45,14 +45,7 @@ impl Definitions {
         if let Some(known) = self.locked().get(&key) {
             return Ok(known.clone());
         }
-        let text = self.ledger.text(&spec.definitions).await?;
-        let mut list: Vec<ToolDefinition> = serde_json::from_str(&text).unwrap_or_default();
-        if let Some(offers) = offers {
-            let offered = offered(&*self.ledger, offers).await?;
-            let find = |name: &String| offered.iter().find(|o| o.definition.name == *name);
-            let definitions = loaded.iter().filter_map(find);
-            list.extend(definitions.map(|offered| offered.definition.clone()));
-        }
+        let list = tools_sent(&*self.ledger, spec, loaded).await?;
         let list: Arc<[ToolDefinition]> = list.into();
         let mut lists = self.locked();
         if lists.len() >= LISTS_MAX {
@@ -65,6 +58,23 @@ impl Definitions {
     fn locked(&self) -> MutexGuard<'_, HashMap<Key, Arc<[ToolDefinition]>>> {
         self.lists.lock().expect("no panic under this lock")
     }
+}
+
+/// The tools that a request of a run has with it, when these are loaded.
+pub async fn tools_sent(
+    ledger: &dyn Ledger,
+    spec: &RunSpec,
+    loaded: &[String],
+) -> Result<Vec<ToolDefinition>, LedgerError> {
+    let text = ledger.text(&spec.definitions).await?;
+    let mut list: Vec<ToolDefinition> = serde_json::from_str(&text).unwrap_or_default();
+    if let Some(offers) = spec.offers.as_ref().filter(|_| !loaded.is_empty()) {
+        let offered = offered(ledger, offers).await?;
+        let find = |name: &String| offered.iter().find(|o| o.definition.name == *name);
+        let definitions = loaded.iter().filter_map(find);
+        list.extend(definitions.map(|offered| offered.definition.clone()));
+    }
+    Ok(list)
 }
 
 /// What a run may ask for.

@@ -80,6 +80,7 @@ pub use claims::{Claims, DISCREPANCIES};
 pub use context::{Context, Fit};
 pub use crew::{BuiltIn, Crew, CrewError, Crews, Ways};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
+pub use definitions::tools_sent;
 pub use hooks::{
     CommandHook, Did, Done, FIRST, Failure, Hook, Hooked, Hooks, Instead, LAST, Moment, NORMAL,
     Occasion, Reaction, Restore, RestoreOutcome, Seen, Setting,
@@ -95,5 +96,5 @@ pub use slash::{SlashCommand, SlashError, expand, slash_commands};
 pub use spec::{Approve, RunSpec};
 pub use terms::Terms;
 pub use tools::{AGENT, DELEGATE};
-pub use upkeep::{Chore, Upkeep, UpkeepOutcome};
+pub use upkeep::{COPY_REMOVED, Chore, Upkeep, UpkeepOutcome};
 pub use usage::{Begun, Charge, Row, Spending};

@@ -26,7 +26,7 @@ use crate::hooks::{Restore, RestoreOutcome, Strikes};
 use crate::reply::{self, Meaning};
 use crate::spec::RunSpec;
 use crate::tools::Pending;
-use crate::upkeep::UpkeepOutcome;
+use crate::upkeep::{COPY_REMOVED, UpkeepOutcome};
 use keeping::Keeping;
 
 /// An agent at work.
@@ -139,6 +139,7 @@ impl Machine for AgentMachine {
             "CopyFinished" | "SurveyFinished" | "MergeFinished" => {
                 self.kept(event.decode::<Finished<UpkeepOutcome>>()?.outcome);
             }
+            COPY_REMOVED => self.lose_copy(),
             "MessageTaken" => {
                 let message: MessageTaken = event.decode()?;
                 match message.mode {

@@ -4,7 +4,7 @@
 //! changes on disk later does not change a run that has begun.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use selvedge_ledger::{Ledger, Payload};
 use selvedge_tool::{Policy, Sandbox, Skill, World};
@@ -132,6 +132,12 @@ impl RunSpec {
         }
     }
 
+    /// The user's own directory: the one it works in, or on a copy of which it works.
+    pub fn directory(&self) -> &Path {
+        let copy = self.terms.copy.as_ref();
+        copy.map_or(&self.workspace, |copy| &copy.origin)
+    }
+
     /// The same run, and all it may call, at work in a copy of its workspace.
     pub fn in_copy(mut self, copy: selvedge_tool::WorkCopy) -> Self {
         let place = copy.place();
@@ -140,7 +146,7 @@ impl RunSpec {
         self
     }
 
-    fn move_to(&mut self, place: &std::path::Path) {
+    fn move_to(&mut self, place: &Path) {
         self.workspace = place.to_owned();
         let team = self.team.values_mut();
         team.for_each(|helper| helper.move_to(place));

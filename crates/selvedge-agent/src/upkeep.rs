@@ -18,6 +18,9 @@ use crate::spec::RunSpec;
 /// The pause of a run whose work cannot be merged.
 const MERGE: &str = "merge";
 
+/// The event that says that the copy a run worked on is gone, and its work with it.
+pub const COPY_REMOVED: &str = "CopyRemoved";
+
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct Upkeep {

@@ -41,6 +41,8 @@ pub struct Row {
     pub cost: Usd,
     /// Calls and broken attempts whose price is unknown.
     pub unpriced: u64,
+    /// Calls whose provider counted no tokens: theirs, and so their cost, are estimated.
+    pub uncounted: u64,
     /// Tokens of tool schemas, where not all tools were at hand.
     pub schemas: SchemaTokens,
     /// What of it is estimated.
@@ -76,6 +78,11 @@ impl Row {
     /// Whether nothing of it has a known price.
     pub fn is_unpriced(&self) -> bool {
         self.unpriced > 0 && self.unpriced == self.calls + self.broken
+    }
+
+    /// Whether some of it is estimated and not counted.
+    pub fn is_estimated(&self) -> bool {
+        self.estimated.attempts > 0 || self.uncounted > 0
     }
 
     /// What a budget counts of it: where something is estimated, the most it can be.
@@ -160,6 +167,7 @@ impl Add for Row {
             usage: self.usage + other.usage,
             cost: self.cost + other.cost,
             unpriced: self.unpriced + other.unpriced,
+            uncounted: self.uncounted + other.uncounted,
             schemas: self.schemas + other.schemas,
             estimated: self.estimated + other.estimated,
             latency: self.latency + other.latency,
@@ -271,6 +279,7 @@ impl Spending {
                     usage: response.usage,
                     cost: cost.unwrap_or_default(),
                     unpriced: u64::from(cost.is_none()),
+                    uncounted: u64::from(response.usage.is_estimated),
                     latency: Latency {
                         first_token_ms,
                         total_ms,

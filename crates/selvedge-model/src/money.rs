@@ -48,11 +48,25 @@ impl Usd {
         self.0 as f64 / NANOS_PER_USD as f64
     }
 
-    /// The amount with all its decimals, at least two: such amounts add up.
-    pub fn exact(self) -> String {
-        let fraction = format!("{:09}", self.0 % NANOS_PER_USD);
-        let kept = fraction.trim_end_matches('0').len().max(2);
-        format!("${}.{}", self.0 / NANOS_PER_USD, &fraction[..kept])
+    /// How many decimals it takes to write the amount down exactly.
+    pub fn decimals(self) -> u32 {
+        let zeros = (0..9).take_while(|n| self.0.is_multiple_of(10_u64.pow(n + 1)));
+        9 - zeros.count() as u32
+    }
+
+    /// The amount with so many decimals, at most nine. Amounts in one column have the same
+    /// number of them.
+    pub fn with_decimals(self, decimals: u32) -> String {
+        let decimals = decimals.min(9);
+        let unit = 10_u64.pow(9 - decimals);
+        // Division first, so that the largest amount does not overflow.
+        let rounded = self.0 / unit + u64::from(self.0 % unit * 2 >= unit && unit > 1);
+        let scale = 10_u64.pow(decimals);
+        let (whole, rest) = (rounded / scale, rounded % scale);
+        match decimals {
+            0 => format!("${whole}"),
+            _ => format!("${whole}.{rest:0width$}", width = decimals as usize),
+        }
     }
 
     /// The sum, or the largest amount.
@@ -89,14 +103,10 @@ impl fmt::Display for Usd {
             1_000..100_000 => 6,
             _ => 4,
         };
-        let unit = 10_u64.pow(9 - decimals);
-        // Division first, so that the largest amount does not overflow.
-        let rounded = self.0 / unit + u64::from(self.0 % unit * 2 >= unit);
-        let scale = 10_u64.pow(decimals);
-        let width = decimals as usize;
-        let fraction = format!("{:0width$}", rounded % scale);
+        let text = self.with_decimals(decimals);
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
         let kept = fraction.trim_end_matches('0').len().max(2);
-        write!(f, "${}.{}", rounded / scale, &fraction[..kept])
+        write!(f, "{whole}.{}", &fraction[..kept])
     }
 }
 
@@ -250,12 +260,16 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_amount_shows_all_its_decimals() {
-        let exact = |nanos| Usd::from_nanos(nanos).exact();
-        assert_eq!(exact(0), "$0.00");
-        assert_eq!(exact(3_028_000), "$0.003028");
-        assert_eq!(exact(12_000_000_001), "$12.000000001");
-        assert_eq!(exact(u64::MAX), "$18446744073.709551615");
+    fn amounts_of_a_column_have_the_same_number_of_decimals() {
+        let shown = |nanos, decimals| Usd::from_nanos(nanos).with_decimals(decimals);
+        assert_eq!(shown(0, 2), "$0.00");
+        assert_eq!(shown(3_028_000, 6), "$0.003028");
+        assert_eq!(shown(6_000_000, 6), "$0.006000");
+        assert_eq!(shown(12_999_999_999, 2), "$13.00");
+        assert_eq!(shown(u64::MAX, 9), "$18446744073.709551615");
+        assert_eq!(shown(u64::MAX, 0), "$18446744074");
+        let needed = [0, 1, 3_028_000, 5_000_000_000, 10].map(|n| Usd::from_nanos(n).decimals());
+        assert_eq!(needed, [0, 9, 6, 0, 8]);
     }
 
     #[test]
@@ -296,6 +310,7 @@ mod tests {
             cache_written: 100_000,
             output: 10_000,
             reasoning: 0,
+            is_estimated: false,
         };
         assert_eq!(price.cost(&usage), usd(1.2 + 0.15 + 0.375 + 0.15));
         assert_eq!(price.worst(1_000_000, 10_000), usd(3.75 + 0.15));

@@ -321,6 +321,9 @@ pub struct Usage {
     /// Those of them that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
+    /// Whether nobody counted: the numbers are what the length of the texts suggests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
 }
 
 impl Usage {
@@ -340,6 +343,7 @@ impl std::ops::Add for Usage {
             cache_written: self.cache_written + other.cache_written,
             output: self.output + other.output,
             reasoning: self.reasoning + other.reasoning,
+            is_estimated: self.is_estimated || other.is_estimated,
         }
     }
 }

@@ -19,6 +19,8 @@ use selvedge_tool::{Decision, Finding, World};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::sessions::{FORKED, SessionForked};
+
 /// What an act is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -143,15 +145,17 @@ impl Agent {
         Ok(Some(match &*event.kind {
             "RunStarted" => {
                 let spec = event.decode::<RunStarted<RunSpec>>()?.spec;
+                let directory = spec.directory().display().to_string();
                 self.name = spec.agent;
                 self.model = spec.model;
                 self.worlds = spec.tools.into_iter().collect();
                 let detail = format!("crew {}, approve {:?}", spec.crew, spec.approve);
-                done(
-                    "started",
-                    spec.workspace.display().to_string(),
-                    detail.to_lowercase(),
-                )
+                done("started", directory, detail.to_lowercase())
+            }
+            FORKED => {
+                let forked: SessionForked = event.decode()?;
+                let detail = format!("as it was at event {}", forked.at);
+                done("forked", forked.from.to_string(), detail)
             }
             "ModelCallFinished" => self.model_call(ledger, event).await?,
             "JudgementFinished" => {

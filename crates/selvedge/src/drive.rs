@@ -21,7 +21,7 @@ use crate::error::{Error, Exit, Result};
 use crate::interrupt::Interrupt;
 use crate::mcp::Counter;
 use crate::progress::{self, Progress};
-use crate::sessions::{self, OpenQuestion};
+use crate::sessions::{self, OpenQuestion, Told};
 use crate::story::Story;
 use crate::text::{duration, escape, indented, one_line, plural};
 use crate::wiring::{self, Models, Store};
@@ -90,7 +90,7 @@ pub async fn session(
                 out::say(&format!(
                     "going on with session {session}: {}\n  in {}",
                     one_line(&request, 60),
-                    escape(&spec.workspace.display().to_string())
+                    escape(&spec.directory().display().to_string())
                 ));
                 for (stream, letter) in letters {
                     sessions::send(store, &stream, &letter).await?;
@@ -186,11 +186,11 @@ impl Follower {
         let mut tail = Tail::new(ledger.clone(), session.clone());
         let mut story = Story::default();
         let mut keeper = RecordKeeper::new(store.paths.session(session));
-        let mut past = tail.ready().await?;
-        // In a fork, children were written first.
-        past.sort_by_key(|event| event.stream != *session);
-        for event in past {
-            story.tell(&*ledger, &event).await?;
+        for Told { event, is_own } in sessions::told(tail.ready().await?) {
+            match is_own {
+                true => story.tell(&*ledger, &event).await?,
+                false => story.recall(&*ledger, &event).await?,
+            };
             keeper.tell(&*ledger, &event).await;
         }
         let over = CancellationToken::new();
@@ -301,10 +301,20 @@ pub async fn record_anew(store: &Store, session: &StreamId) -> Result<Option<Pat
         .ledger
         .session_after(session, Position::default())
         .await?;
-    for event in all.0 {
-        record.tell(&*store.ledger, &event).await?;
+    for told in sessions::told(all.0) {
+        record.tell(&*store.ledger, &told.event).await?;
     }
     Ok(Some(folder))
+}
+
+/// Where the work of a session is that has ended without merging it, and how it goes.
+pub fn kept_work(spec: &RunSpec, session: &StreamId) -> Option<String> {
+    let copy = spec.terms.copy.as_ref().filter(|copy| copy.is_there())?;
+    let work = escape(&copy.work().display().to_string());
+    Some(format!(
+        "  the work is kept, and not merged: {work}\n  \
+         remove it: selvedge sessions clean {session}"
+    ))
 }
 
 /// What is said when a session is not being driven any more.
@@ -387,11 +397,8 @@ impl Report<'_> {
             }
         };
         next(&[("look", &look)]);
-        if let Some(copy) = spec_of(store, self.session).await?.terms.copy
-            && copy.work().exists()
-        {
-            let work = escape(&copy.work().display().to_string());
-            out::say(&format!("  the work is kept, and not merged: {work}"));
+        if let Some(kept) = kept_work(&spec_of(store, self.session).await?, self.session) {
+            out::say(&kept);
         }
         Ok(exit)
     }

@@ -275,7 +275,13 @@ impl From<ResolveError> for Error {
                          `selvedge demo`, which needs no key",
                     )
             }
-            _ => Self::new(Exit::NoProvider, error.to_string()).hint(hint),
+            ResolveError::NotAvailable { .. } => {
+                Self::new(Exit::NoProvider, error.to_string()).hint(hint)
+            }
+            // No key would help: what was typed is the name of nothing.
+            ResolveError::UnknownProvider { .. } | ResolveError::UnknownName { .. } => {
+                Self::usage(error.to_string()).hint(hint)
+            }
         }
     }
 }

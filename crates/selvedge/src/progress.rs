@@ -140,9 +140,9 @@ pub fn spent(total: &selvedge_agent::Row) -> String {
 
 /// A word before sums that are estimated in part.
 pub fn about(row: &selvedge_agent::Row) -> &'static str {
-    match row.estimated.attempts {
-        0 => "",
-        _ => "about ",
+    match row.is_estimated() {
+        true => "about ",
+        false => "",
     }
 }
 

@@ -2,11 +2,12 @@
 
 use selvedge_agent::{Answer, RunSpec, Scope};
 use selvedge_ledger::{
-    Ledger, LedgerError, Payload, Receipt, Seq, StreamFilter, StreamId, StreamInfo,
+    Event, Ledger, LedgerError, Payload, Receipt, Seq, StreamFilter, StreamId, StreamInfo,
 };
 use selvedge_runtime::{
     Book, EffectId, Question, RunStarted, SessionState, Signal, Status, session_state,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::text::nearest;
@@ -14,6 +15,20 @@ use crate::wiring::Store;
 
 /// Who a letter from the command line is from.
 const USER: &str = "user";
+
+/// The event that says where a session was copied from.
+pub const FORKED: &str = "SessionForked";
+/// The version from which on it follows what was copied.
+pub const FORKED_LAST: u16 = 2;
+
+/// The data of that event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionForked {
+    /// The session.
+    pub from: StreamId,
+    /// Its last event that was copied.
+    pub at: Seq,
+}
 
 /// Puts a letter into a stream's inbox.
 pub async fn send(store: &Store, stream: &StreamId, signal: &Signal) -> Result<Receipt> {
@@ -86,6 +101,46 @@ pub async fn books(
     // In a fork, children were opened first.
     books.sort_by_key(|(stream, _)| stream != session);
     Ok(books)
+}
+
+/// An event of a session, and whether it happened there.
+pub struct Told {
+    /// The event.
+    pub event: Event,
+    /// Whether it happened in the session: in a fork, what was copied did not.
+    pub is_own: bool,
+}
+
+/// A session's events in the order in which they are told. In a fork children were
+/// written first; what was copied comes with the session's own stream before them.
+pub fn told(events: Vec<Event>) -> Vec<Told> {
+    let copied = copied(&events);
+    let tell = |(at, event)| Told {
+        event,
+        is_own: at >= copied,
+    };
+    let mut told: Vec<Told> = events.into_iter().enumerate().map(tell).collect();
+    told.sort_by_key(|told| match told.is_own {
+        true => 2,
+        false => u8::from(told.event.stream != told.event.stream.session()),
+    });
+    told
+}
+
+/// How many of a session's events were copied when it was made.
+fn copied(events: &[Event]) -> usize {
+    let is_fork = |event: &&Event| &*event.kind == FORKED;
+    let first = events.iter().position(|event| is_fork(&event));
+    let Some(last) = events.iter().rposition(|event| is_fork(&event)) else {
+        return 0;
+    };
+    if events[last].version >= FORKED_LAST {
+        return last;
+    }
+    // It once stood before what was copied, which is older than it.
+    let first = first.unwrap_or(last);
+    let is_older = |event: &&Event| event.time <= events[first].time;
+    first + 1 + events[first + 1..].iter().take_while(is_older).count()
 }
 
 /// Every question that nobody has answered, the session's own first.
@@ -203,11 +258,12 @@ pub async fn unfinished(store: &Store) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// Whether a session has ended, by its last event alone.
+/// Whether a session has ended, by its last events alone. That of a fork says that it
+/// is one.
 async fn has_ended(ledger: &dyn Ledger, info: &StreamInfo) -> bool {
-    let before: Seq = info.head.saturating_sub(1);
+    let before: Seq = info.head.saturating_sub(2);
     match ledger.read(&info.id, before).await {
-        Ok(events) => events.last().is_some_and(|e| &*e.kind == "RunFinished"),
+        Ok(events) => events.iter().any(|e| &*e.kind == "RunFinished"),
         Err(_) => false,
     }
 }

@@ -200,7 +200,7 @@ pub struct Tool {
 #[derive(Default)]
 pub struct Story {
     agents: HashMap<StreamId, Agent>,
-    /// What was spent.
+    /// What was spent. What a fork has copied was paid for in the session it comes from.
     pub spending: Spending,
     /// Whether something was denied: by policy, or by a person.
     pub is_denied: bool,
@@ -226,6 +226,15 @@ impl Story {
         event: &Event,
     ) -> Result<Vec<Beat>, LedgerError> {
         self.spending.apply(event)?;
+        self.recall(ledger, event).await
+    }
+
+    /// Folds in what happened elsewhere, before the session was forked from there.
+    pub async fn recall(
+        &mut self,
+        ledger: &dyn Ledger,
+        event: &Event,
+    ) -> Result<Vec<Beat>, LedgerError> {
         self.tree.apply(event)?;
         let what = self.fold(ledger, event).await?;
         let agent = self.agents.entry(event.stream.clone()).or_default();

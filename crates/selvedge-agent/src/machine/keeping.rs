@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use selvedge_model::Message;
 use selvedge_runtime::{Act, Effect, EffectId, Ending, Status};
 use selvedge_tool::Surveyed;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,16 @@ impl AgentMachine {
             _ => return self.ask(),
         };
         self.phase = Phase::Keeping(keeping);
+    }
+
+    /// The copy is gone: whoever goes on begins with a new one, and is told so.
+    pub(super) fn lose_copy(&mut self) {
+        if self.base.take().is_some() {
+            let told = "The copy of the directory that you worked on was removed, and everything \
+                        that was changed in it is gone. You go on with a new copy of the user's \
+                        directory as it is now.";
+            self.context.push(Message::user(told));
+        }
     }
 
     /// What the work needs is there, or cannot be had.

@@ -3,7 +3,8 @@
 //! An agent that leads others has a folder, and so has every task of one that does not:
 //! `planner/`, `builder/task-002/`. What is sent is folded from the events by the same
 //! machine that decided it, so it is what was sent, and nothing is kept twice: a line of
-//! `to_model.jsonl` has the messages that were new, and says how many came before.
+//! `to_model.jsonl` has the messages and the tools that were new, and says how many
+//! messages came before.
 //!
 //! The folder may be deleted at any time. Whoever follows the session writes it anew.
 
@@ -15,10 +16,10 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use selvedge_agent::{AgentCall, AgentMachine, ModelCall, ModelOutcome, RunSpec};
+use selvedge_agent::{AgentCall, AgentMachine, ModelCall, ModelOutcome, RunSpec, tools_sent};
 use selvedge_ledger::{Event, Ledger, LedgerError, Payload, StreamId};
-use selvedge_model::{Message, Messages, Part};
-use selvedge_runtime::{Act, Due, Finished, Machine, RunStarted, Started, Unfinished};
+use selvedge_model::{Message, Messages, Part, ToolDefinition};
+use selvedge_runtime::{Act, Due, Finished, Machine, Started, Unfinished};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -45,11 +46,11 @@ pub struct Record {
 #[derive(Default)]
 struct Run {
     machine: AgentMachine,
-    spec: Option<RunSpec>,
     /// What was sent last.
     sent: Messages,
-    /// Whether the system prompt and the tools were sent.
-    is_introduced: bool,
+    /// How many tools were sent; none before the first request. More are only ever added
+    /// at the end of the list.
+    tools: Option<usize>,
 }
 
 /// Why the folder is not complete. The ledger is, all the same.
@@ -77,8 +78,11 @@ struct Sent<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<Arc<str>>,
+    /// Those that were not sent before: all of the first request, then what was loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolDefinition>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
+    output_schema: Option<Value>,
     /// How many messages were sent before this time and are sent again.
     after: usize,
     messages: Vec<Message>,
@@ -118,9 +122,6 @@ impl Record {
             "ModelCallStarted" => due(&run.machine),
             _ => None,
         };
-        if &*event.kind == "RunStarted" {
-            run.spec = Some(event.decode::<RunStarted<RunSpec>>()?.spec);
-        }
         run.machine.apply(event)?;
         self.tree.apply(event)?;
         let Some(node) = self.tree.node(&event.stream).cloned() else {
@@ -186,12 +187,13 @@ impl Record {
         for message in run.sent.iter().skip(after) {
             messages.push(at_hand(ledger, message).await?);
         }
-        let introduces = !std::mem::replace(&mut run.is_introduced, true);
-        let (mut system, mut tools) = (None, None);
-        if let (true, Some(spec)) = (introduces, &run.spec) {
-            system = Some(ledger.text(&spec.system).await?);
-            let definitions = ledger.text(&spec.definitions).await?;
-            tools = serde_json::from_str(&definitions).ok();
+        let mut tools = tools_sent(ledger, &call.spec, &call.loaded).await?;
+        let known = run.tools.replace(tools.len());
+        tools.drain(..known.unwrap_or(0).min(tools.len()));
+        let (mut system, mut output_schema) = (None, None);
+        if known.is_none() {
+            system = Some(ledger.text(&call.spec.system).await?);
+            output_schema.clone_from(&call.spec.output_schema);
         }
         let line = Sent {
             effect: started.effect.as_str(),
@@ -200,6 +202,7 @@ impl Record {
             model: &call.spec.model,
             system,
             tools,
+            output_schema,
             after,
             messages,
         };

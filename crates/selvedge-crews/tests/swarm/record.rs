@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use selvedge_agent::{AGENT, Limits};
+use selvedge_agent::{AGENT, Limits, RunSpec};
 use selvedge_crews::Record;
-use selvedge_ledger::{Position, StreamId};
+use selvedge_ledger::{Ledger, Position, StreamId};
 use selvedge_model::{DeltaSink, Message, ModelError, Provider, Request, Response, ScriptedModel};
 use selvedge_runtime::Rest;
 use selvedge_tool::{Sandbox, Toolbox};
@@ -45,6 +45,7 @@ agents:
 struct Said {
     sent: Vec<Value>,
     systems: Vec<String>,
+    tools: Vec<Value>,
     heard: Vec<Value>,
 }
 
@@ -70,6 +71,7 @@ impl Provider for Witness {
             let messages: Vec<Value> = request.messages.iter().map(|m| whole(m)).collect();
             said.sent.push(Value::Array(messages));
             said.systems.push(request.system.to_string());
+            said.tools.push(json!(&request.tools[..]));
             said.heard.push(whole(&response.message));
         }
         answer
@@ -113,6 +115,17 @@ fn requests(lines: &[Value]) -> Vec<Value> {
     all
 }
 
+/// The tools of every request that a file of lines tells of.
+fn tools(lines: &[Value]) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    let told = lines.iter().map(|line| {
+        let new = line["tools"].as_array().cloned().unwrap_or_default();
+        all.extend(new);
+        Value::Array(all.clone())
+    });
+    told.collect()
+}
+
 #[tokio::test]
 async fn the_record_is_what_was_sent_and_heard_line_for_line() {
     let folder = rig::scratch();
@@ -124,23 +137,9 @@ async fn the_record_is_what_was_sent_and_heard_line_for_line() {
         model: ScriptedModel::parse("script", &script).unwrap(),
         said: Mutex::default(),
     });
-    let driver = rig::driver(ledger.clone(), witness.clone(), Toolbox::core());
     let spec = rig::spec(&work, Sandbox::off(), None, Limits::default());
-    let session = StreamId::new("s_record");
-    driver
-        .start(&session, None, AGENT, spec, None)
-        .await
-        .unwrap();
-    let cancel = CancellationToken::new();
-    let rest = driver.drive(&session, None, cancel).await.unwrap();
-    assert!(matches!(rest, Rest::Ended(_)), "{rest:?}");
-
     let place = folder.path().join("record");
-    let mut record = Record::at(&place);
-    let events = ledger.session_after(&session, Position::default()).await;
-    for event in events.unwrap().0 {
-        record.tell(&*ledger, &event).await.unwrap();
-    }
+    recorded(&ledger, witness.clone(), spec, &place).await;
     let said = witness.said.lock().unwrap();
     assert_eq!(said.len(), 5, "{:?}", said.keys());
     for (agent, said) in said.iter() {
@@ -152,6 +151,7 @@ async fn the_record_is_what_was_sent_and_heard_line_for_line() {
         let to = lines(&place.join("to_model.jsonl"));
         assert_eq!(requests(&to), said.sent, "{agent}");
         assert_eq!(to[0]["system"], said.systems[0].as_str(), "{agent}");
+        assert_eq!(tools(&to), said.tools, "{agent}");
         let from = lines(&place.join("from_model.jsonl"));
         let heard: Vec<&Value> = from
             .iter()
@@ -162,4 +162,57 @@ async fn the_record_is_what_was_sent_and_heard_line_for_line() {
     let contradicted = lines(&place.join("planner/to_model.jsonl"));
     let told = json!(contradicted).to_string();
     assert!(told.contains("no such file was created"), "{told}");
+}
+
+#[tokio::test]
+async fn tools_that_are_loaded_later_are_on_record_too() {
+    let folder = rig::scratch();
+    let ledger = rig::ledger(folder.path());
+    let script = "
+agents:
+  engineer:
+    - calls: [{request_tools: {intent: newest commits}}]
+    - calls: [{git_log: {limit: 1}}]
+    - calls: [{finish: {summary: looked}}]
+";
+    let witness = Arc::new(Witness {
+        model: ScriptedModel::parse("script", script).unwrap(),
+        said: Mutex::default(),
+    });
+    let solo = selvedge_crews::all().find("solo", &[]).unwrap();
+    let spec = rig::spec_of(
+        &solo,
+        folder.path(),
+        Sandbox::off(),
+        None,
+        Limits::default(),
+    );
+    let place = folder.path().join("record");
+    recorded(&ledger, witness.clone(), spec, &place).await;
+    let said = witness.said.lock().unwrap();
+    let sent = &said["engineer"].tools;
+    let count = |request: &Value| request.as_array().unwrap().len();
+    assert!(count(&sent[0]) < count(&sent[1]), "something was loaded");
+    let names = sent[1].to_string();
+    assert!(names.contains("\"git_log\""), "{names}");
+    let to = lines(&place.join("engineer/to_model.jsonl"));
+    assert_eq!(tools(&to), *sent);
+}
+
+/// Drives a session to its end, and makes its record.
+async fn recorded(ledger: &Arc<dyn Ledger>, witness: Arc<Witness>, spec: RunSpec, place: &Path) {
+    let driver = rig::driver(ledger.clone(), witness, Toolbox::core());
+    let session = StreamId::new("s_record");
+    driver
+        .start(&session, None, AGENT, spec, None)
+        .await
+        .unwrap();
+    let cancel = CancellationToken::new();
+    let rest = driver.drive(&session, None, cancel).await.unwrap();
+    assert!(matches!(rest, Rest::Ended(_)), "{rest:?}");
+    let mut record = Record::at(place);
+    let events = ledger.session_after(&session, Position::default()).await;
+    for event in events.unwrap().0 {
+        record.tell(&**ledger, &event).await.unwrap();
+    }
 }

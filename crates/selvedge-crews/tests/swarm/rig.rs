@@ -73,6 +73,17 @@ pub fn spec(
 ) -> RunSpec {
     static CREW: LazyLock<Crew> =
         LazyLock::new(|| selvedge_crews::all().find("swarm", &[]).unwrap());
+    spec_of(&CREW, workspace, sandbox, budget_usd, limits)
+}
+
+/// The same for another crew.
+pub fn spec_of(
+    crew: &Crew,
+    workspace: &Path,
+    sandbox: Sandbox,
+    budget_usd: Option<f64>,
+    limits: Limits,
+) -> RunSpec {
     let setup = Setup {
         request: "the mission".into(),
         workspace: workspace.to_owned(),
@@ -88,7 +99,7 @@ pub fn spec(
         lazy: Lazy::Auto,
         resolve: &|_| Ok("scripted/test".into()),
     };
-    let mut spec = assemble(&CREW, &tools(), &setup).unwrap();
+    let mut spec = assemble(crew, &tools(), &setup).unwrap();
     bound(&mut spec, limits);
     spec
 }

@@ -147,6 +147,7 @@ fn usage_estimate(request: &Request, parts: &[Part]) -> Usage {
     Usage {
         input: request.bytes().div_ceil(4),
         output: output.div_ceil(4),
+        is_estimated: true,
         ..Usage::default()
     }
 }

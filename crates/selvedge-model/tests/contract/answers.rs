@@ -15,6 +15,7 @@ fn rich() -> Reply {
         cache_written: 100,
         output: 60,
         reasoning: 20,
+        is_estimated: false,
     };
     Reply::text("Größer als zwei — I will look at both files.")
         .reasoning("The user greets me; two files are near.", "c2VhbA==")

@@ -46,7 +46,7 @@ pub(super) fn frames(asked: &Asked, reply: &Reply) -> Frames {
     }
     let finish = json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(reply)}]);
     let mut stop = vec![data(&chunk(finish))];
-    if asked.counts {
+    if asked.counts && !reply.usage.is_estimated {
         let mut last = chunk(json!([]));
         last["usage"] = usage(reply);
         stop.push(data(&last));

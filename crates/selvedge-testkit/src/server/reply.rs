@@ -55,6 +55,13 @@ impl Reply {
         }
     }
 
+    /// The same from a server that does not count, as some that speak Chat Completions
+    /// do not.
+    pub fn uncounted(mut self) -> Self {
+        self.usage.is_estimated = true;
+        self
+    }
+
     /// With this usage.
     pub fn usage(self, usage: Usage) -> Self {
         Self { usage, ..self }

@@ -131,6 +131,35 @@ impl WorkCopy {
         Ok(base)
     }
 
+    /// A copy of this copy as it is, to be kept in `folder`. Both began with `base`, and
+    /// from now on each is on its own.
+    pub async fn branch(
+        &self,
+        base: &str,
+        folder: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Self, CopyError> {
+        let branch = Self {
+            folder: folder.to_owned(),
+            ..self.clone()
+        };
+        let work = Workspace::open(&self.work())?;
+        std::fs::create_dir_all(folder)?;
+        branch.remove(cancel).await?;
+        if self.repository.is_none() {
+            let (from, to) = (self.folder.join(REPOSITORY), folder.join(REPOSITORY));
+            copy_repository(&from, &to)?;
+        }
+        let user = Workspace::open(self.top())?;
+        let trees = branch.trees(&user, cancel).await?;
+        let tree = trees.since(base, &work).await?;
+        trees.check_out(base, &branch.work()).await?;
+        let place = Workspace::open(&branch.work())?;
+        trees.fill(base, &tree, &place).await?;
+        std::fs::create_dir_all(branch.place())?;
+        Ok(branch)
+    }
+
     /// Puts what was done since `base` into the user's directory, all of it or nothing.
     pub async fn merge(&self, base: &str, cancel: &CancellationToken) -> Result<Merged, CopyError> {
         if let Some(done) = self.merged() {
@@ -150,6 +179,14 @@ impl WorkCopy {
     pub fn merged(&self) -> Option<Merged> {
         let text = std::fs::read(self.folder.join(MERGED)).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether there is anything of it.
+    pub fn is_there(&self) -> bool {
+        let parts = [WORK, STAGING, REPOSITORY].iter();
+        parts
+            .map(|name| self.folder.join(name))
+            .any(|path| path.symlink_metadata().is_ok())
     }
 
     /// Removes the copy. What was done in it is gone.
@@ -246,6 +283,21 @@ impl WorkCopy {
     fn top(&self) -> &Path {
         self.repository.as_deref().unwrap_or(&self.origin)
     }
+}
+
+/// Copies a repository, without the working trees that it knows of.
+fn copy_repository(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true if entry.file_name() == "worktrees" => {}
+            true => copy_repository(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
 }
 
 /// Removes a folder, and in it those that were closed to their owner.

@@ -270,3 +270,68 @@ async fn a_file_with_other_line_ends_than_git_keeps_is_merged() {
     assert_eq!(merged, done(&["src/b.txt"]));
     assert_eq!(world.text("src/b.txt").as_deref(), Some("theirs\n"));
 }
+
+#[tokio::test]
+async fn a_copy_of_a_copy_has_its_work_and_is_on_its_own() {
+    for is_repository in [true, false] {
+        let world = World::new(is_repository, "").await;
+        std::fs::write(world.work("a.txt"), "so far\n").unwrap();
+        std::fs::write(world.work("made.txt"), "made\n").unwrap();
+        std::fs::remove_file(world.work("src/b.txt")).unwrap();
+        let cancel = CancellationToken::new();
+        let folder = world.user("../other");
+        // Two at once, as two people who speak to one mission that failed.
+        let (one, two) = (folder.join("one"), folder.join("two"));
+        let (one, two) = tokio::join!(
+            world.copy.branch(&world.base, &one, &cancel),
+            world.copy.branch(&world.base, &two, &cancel),
+        );
+        let (one, two) = (one.unwrap(), two.unwrap());
+        for branch in [&one, &two] {
+            let read = |name| std::fs::read_to_string(branch.work().join(name)).ok();
+            assert_eq!(read("a.txt").as_deref(), Some("so far\n"));
+            assert_eq!(read("made.txt").as_deref(), Some("made\n"));
+            assert_eq!(read("new.txt").as_deref(), Some("not committed\n"));
+            assert_eq!(read("src/b.txt"), None);
+        }
+        std::fs::write(one.work().join("one.txt"), "one\n").unwrap();
+        let merged = one.merge(&world.base, &cancel).await.unwrap();
+        assert_eq!(merged, done(&["a.txt", "made.txt", "one.txt", "src/b.txt"]));
+        assert_eq!(world.text("a.txt").as_deref(), Some("so far\n"));
+        assert!(!one.is_there() && world.copy.is_there());
+        // What the one has merged, the other need not do again.
+        std::fs::write(two.work().join("two.txt"), "two\n").unwrap();
+        two.merge(&world.base, &cancel).await.unwrap();
+        assert_eq!(world.text("one.txt").as_deref(), Some("one\n"));
+        assert_eq!(world.text("two.txt").as_deref(), Some("two\n"));
+        world.copy.remove(&cancel).await.unwrap();
+        assert!(!world.copy.is_there());
+    }
+}
+
+#[tokio::test]
+async fn a_merge_that_git_describes_at_too_great_length_changes_nothing() {
+    let world = World::new(true, "").await;
+    // A path takes up to 4,096 bytes, so some two thousand files make eight megabytes.
+    let mut below = world.work("");
+    while below.as_os_str().len() < 3_600 {
+        below.push("d".repeat(200));
+    }
+    std::fs::create_dir_all(&below).unwrap();
+    for n in 0..2_600 {
+        std::fs::write(below.join(format!("{n}")), "").unwrap();
+    }
+    std::fs::write(world.work("a.txt"), "theirs\n").unwrap();
+    let before = world.text("a.txt");
+    let cancel = CancellationToken::new();
+    let error = world.copy.merge(&world.base, &cancel).await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("git printed "), "{said}");
+    assert!(
+        said.contains("more than the 8388608 that are read"),
+        "{said}"
+    );
+    assert_eq!(world.text("a.txt"), before, "nothing was written");
+    assert!(!world.user("d".repeat(200).as_str()).exists());
+    assert!(world.work("a.txt").exists(), "the work is kept");
+}

@@ -160,6 +160,20 @@ impl<'a> Trees<'a> {
         Ok(())
     }
 
+    /// Makes the files of a working tree at `base` those of another tree.
+    pub(super) async fn fill(
+        &self,
+        base: &str,
+        tree: &str,
+        directory: &Workspace,
+    ) -> Result<(), CopyError> {
+        self.read(base).await?;
+        let git = self.at(directory).await?;
+        let line = words(&["read-tree", "--reset", "-u", tree]);
+        git.must("put the files there", line).await?;
+        Ok(())
+    }
+
     /// Both trees in one, or where they cannot be.
     pub(super) async fn merged(
         &self,
@@ -248,16 +262,25 @@ impl<'a> Trees<'a> {
 
     /// Adds everything that is in a directory to the index, and keeps it.
     async fn take(&self, directory: &Workspace) -> Result<String, CopyError> {
-        let git = Git::apart(directory, self.cancel, GIT_PATIENCE)?.with(&[
+        let git = self.at(directory).await?;
+        git.must("take the files", words(&["add", "--all"])).await?;
+        let tree = git.must("keep the files", words(&["write-tree"])).await?;
+        self.hash("tree", &tree)
+    }
+
+    /// Git with the files of a directory, and the index of our own.
+    async fn at<'b>(&self, directory: &'b Workspace) -> Result<Git<'b>, CopyError>
+    where
+        'a: 'b,
+    {
+        let git = Git::apart(directory, self.cancel, GIT_PATIENCE)?;
+        let mut git = git.with(&[
             ("GIT_DIR", &self.repository),
             ("GIT_WORK_TREE", directory.root()),
             ("GIT_INDEX_FILE", &self.index),
         ]);
-        let mut git = git;
         git.without_filters().await?;
-        git.must("take the files", words(&["add", "--all"])).await?;
-        let tree = git.must("keep the files", words(&["write-tree"])).await?;
-        self.hash("tree", &tree)
+        Ok(git)
     }
 
     async fn name(&self, what: &str, line: Vec<std::ffi::OsString>) -> Result<String, CopyError> {

@@ -7,7 +7,7 @@ use selvedge_model::ResolveError;
 use serde_json::json;
 
 use super::run;
-use crate::config::{Config, Origin, Settings};
+use crate::config::{Config, Origin, Row, Settings};
 use crate::error::{Error, Exit, Result};
 use crate::out;
 use crate::paths::Paths;
@@ -81,14 +81,15 @@ impl Show {
             };
             rows.push(vec![key.to_owned(), value, origin.to_string()]);
         }
+        for Row { key, value, origin } in config.more() {
+            let origin = origin.to_string();
+            match self.json {
+                true => out::json(&json!({ "key": key, "value": value, "origin": origin })),
+                false => rows.push(vec![key.clone(), value.to_string(), origin]),
+            }
+        }
         if !self.json {
             out::line(&table(&rows));
-            let catalogue = config.catalogue();
-            let providers = catalogue.get("providers");
-            let added = providers.and_then(toml::Value::as_table).map(|t| t.len());
-            if let Some(added) = added {
-                out::say(&format!("[catalogue] says something of {added} providers"));
-            }
         }
         Ok(Exit::Done)
     }

@@ -25,7 +25,8 @@ pub struct Models {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Ask each available provider for a word, and show how soon it answers.
+    /// Ask each available provider for a word, and show how soon it answers. What that
+    /// costs is shown; no budget counts it.
     Test(test::Test),
 }
 

@@ -141,8 +141,7 @@ pub async fn resume(
         return ended(store, session, &ending, options).await;
     }
     // A copy comes and goes; what it is a copy of must be there.
-    let copy = spec.terms.copy.as_ref();
-    let workspace = copy.map_or(&spec.workspace, |copy| &copy.origin);
+    let workspace = spec.directory();
     if !workspace.is_dir() {
         return Err(Error::failed(format!(
             "session `{session}` cannot go on: its workspace is gone"
@@ -177,7 +176,7 @@ pub async fn resume(
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
     let start = Start::Resume(letters);
-    let servers = mcp::fleet(&store.paths, &config, &spec.workspace);
+    let servers = mcp::fleet(&store.paths, &config, workspace);
     let exit = drive::session(store, models, &servers, session, start, options).await?;
     run::tell_lost(recorder);
     Ok(exit)

@@ -83,18 +83,35 @@ pub struct Run {
     /// requests must be those that were recorded.
     #[arg(long, value_name = "FILE", conflicts_with = "script")]
     replay: Option<PathBuf>,
+    /// The crew that a command is called after.
+    #[arg(skip)]
+    of: Option<&'static str>,
 }
 
 impl Run {
-    /// The same by this crew.
-    pub fn by(mut self, crew: &str) -> Self {
-        self.crew.get_or_insert(crew.to_owned());
-        self
+    /// The same by the crew that the command is called after.
+    pub fn by(self, crew: &'static str) -> Self {
+        Self {
+            of: Some(crew),
+            ..self
+        }
+    }
+
+    /// The crew that is named, by the command or by a flag.
+    fn crew(&self) -> Result<Option<String>> {
+        match (self.of, self.crew.as_deref()) {
+            (Some(own), Some(named)) if own != named => Err(Error::usage(format!(
+                "`selvedge {own}` is done by the crew `{own}`, and not by `{named}`"
+            ))
+            .hint(format!("type `selvedge run --crew {named} \"…\"`"))),
+            (own, named) => Ok(own.or(named).map(str::to_owned)),
+        }
     }
 
     pub async fn perform(self) -> Result {
         // Everything that can be wrong is found out before anything is written.
         let request = self.request()?;
+        let crew = self.crew()?;
         let workspace = workspace(self.directory.as_deref())?;
         let paths = Paths::find()?;
         let mut config = Config::load(&paths, &workspace)?;
@@ -106,7 +123,7 @@ impl Run {
         secrets::guard("request", &request, self.allow_secret)?;
         let text = |text: String| toml::Value::String(text);
         config.flag("model", "--model", self.model.map(text));
-        config.flag("crew", "--crew", self.crew.map(text));
+        config.flag("crew", "--crew", crew.map(text));
         let profile = self.profile.map(String::from).map(text);
         config.flag("profile", "--profile", profile);
         let dollars = self.budget.map(|budget| toml::Value::Float(budget.0));
@@ -150,7 +167,8 @@ impl Run {
                 return Err(Error::usage("the request is more than one argument")
                     .cause("a request is one text, so that none of its words is taken for a flag")
                     .hint(format!(
-                        "put it into quotes: `selvedge run \"{}\"`",
+                        "put it into quotes: `selvedge {} \"{}\"`",
+                        self.of.unwrap_or("run"),
                         one_line(&words.join(" "), 60)
                     )));
             }
@@ -158,7 +176,10 @@ impl Run {
         match request.trim() {
             "" => Err(Error::usage("there is no request")
                 .cause("neither an argument nor a pipe said what to do")
-                .hint("say what is to be done: `selvedge run \"fix the failing test\"`")),
+                .hint(format!(
+                    "say what is to be done: `selvedge {} \"fix the failing test\"`",
+                    self.of.unwrap_or("run")
+                ))),
             request => Ok(request.to_owned()),
         }
     }

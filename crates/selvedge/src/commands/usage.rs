@@ -19,6 +19,9 @@ use crate::wiring::Store;
 /// Cells of the longest bar, and the fewest that still show a difference.
 const BAR_CELLS: usize = 24;
 const BAR_CELLS_MIN: usize = 4;
+/// Amounts have cents at least, and all as many decimals as the longest of them needs: so
+/// they are read at a glance, and add up.
+const DECIMALS_MIN: u32 = 2;
 
 #[derive(Args)]
 pub struct Usage {
@@ -99,12 +102,10 @@ impl Usage {
         let mut spending = Spending::default();
         let mut charges = Vec::new();
         let all = store.ledger.session_after(session, Position::default());
-        let all = all.await?.0;
         // What a fork has copied was paid for once, in the session it comes from.
-        let forked = all.iter().find(|e| &*e.kind == "SessionForked");
-        let forked = forked.map(|event| event.time);
-        for event in all.iter().filter(|e| forked.is_none_or(|t| e.time > t)) {
-            charges.extend(spending.charge(event)?);
+        let told = sessions::told(all.await?.0);
+        for told in told.iter().filter(|told| told.is_own) {
+            charges.extend(spending.charge(&told.event)?);
         }
         let is_meant = |agent: &str, model: &str, time: Time| {
             self.agent.as_deref().is_none_or(|wanted| wanted == agent)
@@ -161,7 +162,7 @@ impl Usage {
             "calls": row.calls, "broken_attempts": row.broken, "cached_answers": row.cached,
             "usage": row.usage, "unpriced_calls": row.unpriced,
             "cost_usd": (row.unpriced == 0).then_some(row.cost), "priced_usd": row.cost,
-            "estimated_attempts": row.estimated.attempts, "estimated_usd": row.estimated.cost,
+            "estimated_calls": row.uncounted, "estimated_attempts": row.estimated.attempts, "estimated_usd": row.estimated.cost,
             "at_most_usd": sum.at_most().usd, "at_most_tokens": sum.at_most().tokens,
             "in_doubt_usd": sum.in_doubt.usd, "in_doubt_tokens": sum.in_doubt.tokens,
             "first_token_ms_mean": mean(row.latency.first_token_ms),
@@ -188,18 +189,20 @@ impl Usage {
             .map(|sum| sum.row.cost)
             .max()
             .unwrap_or_default();
+        let needed = sums.values().map(|sum| sum.row.cost.decimals()).max();
+        let decimals = needed.unwrap_or(0).max(DECIMALS_MIN);
         let heading = ["CALLS", "IN", "CACHED", "OUT", "COST"];
         let names = self.names().iter().map(|name| name.to_uppercase());
         let heading = heading.map(str::to_owned);
         let mut rows = vec![names.chain(heading).collect::<Vec<_>>()];
         for (key, sum) in sums {
             let mut row: Vec<String> = key.iter().map(|word| escape(word)).collect();
-            row.extend(cells(&sum.row));
+            row.extend(cells(&sum.row, decimals));
             rows.push(row);
         }
         let mut last = vec![String::new(); self.names().len()];
         last[0] = "total".to_owned();
-        last.extend(cells(&total.row));
+        last.extend(cells(&total.row, decimals));
         rows.push(last);
         // Bars are for eyes: they fill the room that a terminal leaves, and a
         // program that reads the table gets none.
@@ -220,6 +223,13 @@ impl Usage {
                  estimated by what was heard, and it is {} at most",
                 estimated.cost,
                 estimated.cost + estimated.more
+            ));
+        }
+        if total.row.uncounted > 0 {
+            let answers = plural(total.row.uncounted, "answer");
+            out::say(&format!(
+                "{answers} came without a count of tokens: what is marked with `~` and `about` is \
+                 estimated by the length of the texts"
             ));
         }
         let counted = total.row.broken - estimated.attempts.min(total.row.broken);
@@ -247,27 +257,28 @@ impl Usage {
     }
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Row, decimals: u32) -> [String; 5] {
+    let tokens = |number| match row.uncounted {
+        0 => count(number),
+        _ => format!("~{}", count(number)),
+    };
     [
         row.calls.to_string(),
-        count(row.usage.input),
+        tokens(row.usage.input),
         count(row.usage.cached),
-        count(row.usage.output),
-        cost(row),
+        tokens(row.usage.output),
+        cost(row, decimals),
     ]
 }
 
-/// What it cost, exactly, so that rows add up; a price that is not known is not zero.
-fn cost(row: &Row) -> String {
+/// What it cost; a price that is not known is not zero.
+fn cost(row: &Row, decimals: u32) -> String {
     let about = about(row);
+    let cost = row.cost.with_decimals(decimals);
     match row.unpriced {
-        0 => format!("{about}{}", row.cost.exact()),
+        0 => format!("{about}{cost}"),
         _ if row.is_unpriced() => "unknown".into(),
-        n => format!(
-            "{about}{} and {} of unknown price",
-            row.cost.exact(),
-            plural(n, "call")
-        ),
+        n => format!("{about}{cost} and {} of unknown price", plural(n, "call")),
     }
 }
 

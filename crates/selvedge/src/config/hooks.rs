@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use selvedge_agent::{CommandHook, Hooks, Moment};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A command that is called before or after every call of a model or a tool.
 ///
@@ -40,7 +40,7 @@ pub struct Hook {
 }
 
 /// When a hook is called.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Before a model is asked.

@@ -12,6 +12,7 @@ mod hooks;
 mod layer;
 mod sandbox;
 mod settings;
+mod shown;
 mod spending;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use hooks::chain;
 pub use layer::Origin;
 pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, OnSecret, Settings};
+pub use shown::Row;
 
 use layer::{KEYS, Key, Layer, place};
 
@@ -40,6 +42,8 @@ pub struct Config {
     policy: Policy,
     /// Those of every layer, the lowest first.
     hooks: Vec<hooks::Hook>,
+    /// What is set beside single values.
+    rows: Vec<Row>,
     warnings: Vec<String>,
 }
 
@@ -66,6 +70,7 @@ impl Config {
             } else {
                 Source::Project
             };
+            config.lay_rows(shown::rows(&layer));
             config.policy = config
                 .policy
                 .with(source, std::mem::take(&mut layer.policy));
@@ -84,6 +89,7 @@ impl Config {
             tables: toml::Table::new(),
             policy: Policy::default(),
             hooks: Vec::new(),
+            rows: Vec::new(),
             warnings: Vec::new(),
         };
         config.lay(Layer::defaults());
@@ -116,6 +122,25 @@ impl Config {
         }
         lay_over(&mut self.tables, &layer.tables);
         self.hooks.extend(layer.hooks);
+    }
+
+    /// What is in a table is replaced by a layer above; what is in a list holds with it.
+    fn lay_rows(&mut self, rows: Vec<Row>) {
+        let holds_together = |row: &Row| {
+            let groups = ["policy.", "hooks.", "secrets."];
+            groups.iter().any(|group| row.key.starts_with(group))
+        };
+        for row in rows {
+            match self.rows.iter_mut().find(|known| known.key == row.key) {
+                Some(known) if !holds_together(&row) => *known = row,
+                _ => self.rows.push(row),
+            }
+        }
+    }
+
+    /// What is set beside single values: tables, rules, hooks and lists.
+    pub fn more(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Every value with its origin, by key; `None` where nothing is set.

@@ -37,11 +37,27 @@ fn an_unknown_model_is_answered_with_the_nearest() {
     let mut command = world.command(&["run", "--model", "sonet", "do it"]);
     command.env("ANTHROPIC_API_KEY", "not-a-key");
     world.output(&mut command).check(expect![[r#"
-        exit 6
+        exit 2
         -- stderr --
         error: there is no model `sonet`; did you mean `sonnet`?
           hint: name a model as `provider/model`, or a tier: `low`, `medium`, `high`
     "#]]);
+}
+
+#[test]
+fn a_name_of_nothing_is_wrong_usage_and_a_missing_key_is_not() {
+    let world = World::new();
+    for (model, code) in [
+        ("sonet", 2),
+        ("antropic/claude-opus-5-5", 2),
+        ("anthropic/claude-opus-5-5", 6),
+        ("sonnet", 6),
+        ("medium", 6),
+    ] {
+        let output = world.selvedge(&["run", "--model", model, "do it"]);
+        assert_eq!(output.code, code, "{model}: {}", output.stderr);
+    }
+    assert!(!world.home().exists(), "nothing was begun");
 }
 
 #[test]
@@ -81,6 +97,49 @@ fn an_empty_request_is_refused() {
           hint: say what is to be done: `selvedge run "fix the failing test"`
     "#]]);
     assert_eq!(world.run("- text: fine", &["-"]).code, 2);
+    let output = world.selvedge(&["swarm"]);
+    let hint = "say what is to be done: `selvedge swarm \"";
+    assert!(output.stderr.contains(hint), "{}", output.stderr);
+}
+
+#[test]
+fn a_command_that_is_called_after_a_crew_is_done_by_no_other() {
+    let world = World::new();
+    world
+        .selvedge(&["swarm", "--crew", "solo", "do it"])
+        .check(expect![[r#"
+            exit 2
+            -- stderr --
+            error: `selvedge swarm` is done by the crew `swarm`, and not by `solo`
+              hint: type `selvedge run --crew solo "…"`
+        "#]]);
+    assert!(!world.home().exists(), "nothing was begun");
+}
+
+#[test]
+fn a_list_with_nothing_in_it_says_so() {
+    let world = World::new();
+    for (command, said) in [
+        (&["sessions", "list"][..], "there are no sessions yet"),
+        (&["sessions", "clean"], "no copies were left behind"),
+        (&["ps"], "no session is unfinished"),
+        (&["usage"], "nothing was spent"),
+        (&["audit", "query"], "nothing was done that fits"),
+        (&["mcp", "list"], "there are no MCP servers"),
+        (&["skills", "list"], "there are no skills here"),
+    ] {
+        let output = world.selvedge(command);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (0, ""),
+            "{command:?}"
+        );
+        assert!(
+            output.stderr.contains(said),
+            "{command:?}: {}",
+            output.stderr
+        );
+    }
 }
 
 #[test]

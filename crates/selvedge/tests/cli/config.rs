@@ -53,6 +53,58 @@ fn each_layer_lies_over_the_one_below() {
 }
 
 #[test]
+fn what_is_set_in_tables_and_rules_is_shown_too() {
+    let world = World::new();
+    world.write(
+        "home/config/config.toml",
+        "[budget]\nusd_per_day = 20\n[budget.providers.openai]\ntokens_per_month = 9\n\
+         [policy]\nallow = ['npm install *']\n\
+         [fallback]\nanthropic = ['openai/gpt-6-sol']\n\"openai/gpt-6.1-sol\" = ['low']\n\
+         [[hooks]]\nevent = 'pre_tool'\ncommand = ['lint.sh', '-q']\n\
+         [mcp.servers.files]\ncommand = 'files'\nenv = { TOKEN = 'tell-nobody-of-this' }\n",
+    );
+    world.write(
+        "work/.selvedge/config.toml",
+        "[policy]\ndeny = ['make deploy']\n[secrets]\nfiles = ['*.pem']\n",
+    );
+    let shown = world.selvedge(&["config", "show"]);
+    let more: Vec<&str> = shown
+        .stdout
+        .lines()
+        .skip_while(|l| !l.starts_with("policy.deny"))
+        .collect();
+    let words = |line: &&str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let root = world.root().canonicalize().unwrap();
+    let more: Vec<String> = more
+        .iter()
+        .map(|l| words(l).replace(root.to_str().unwrap(), "ROOT"))
+        .collect();
+    let (user, project) = (
+        "ROOT/home/config/config.toml",
+        "ROOT/work/.selvedge/config.toml",
+    );
+    let expected = [
+        format!("policy.deny [\"make deploy\"] {project}"),
+        format!("secrets.files [\"*.pem\"] {project}"),
+        format!("budget.providers.openai.tokens_per_month 9 {user}"),
+        format!("budget.usd_per_day 20 {user}"),
+        format!("fallback.anthropic [\"openai/gpt-6-sol\"] {user}"),
+        format!("fallback.\"openai/gpt-6.1-sol\" [\"low\"] {user}"),
+        format!("mcp.servers.files \"`selvedge mcp show` tells more\" {user}"),
+        format!("policy.allow [\"npm install *\"] {user}"),
+        format!("hooks.pre_tool \"lint.sh -q\" {user}"),
+    ];
+    assert_eq!(more, expected, "{}", shown.stderr);
+    assert!(!shown.stdout.contains("tell-nobody-of-this"));
+    let json = world.selvedge(&["config", "show", "--json"]).stdout;
+    assert!(
+        json.lines()
+            .any(|line| line.contains("\"key\":\"budget.usd_per_day\"")),
+        "{json}"
+    );
+}
+
+#[test]
 fn a_project_may_tighten_security_and_never_loosen_it() {
     let world = World::new();
     world.write(

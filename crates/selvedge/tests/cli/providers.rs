@@ -96,3 +96,25 @@ fn ctrl_c_hangs_up_on_a_model_that_is_answering() {
     let hung_up = async { tokio::time::timeout(PATIENCE, hung_up).await };
     assert!(served.runtime.block_on(hung_up).is_ok(), "nobody hung up");
 }
+
+#[test]
+fn what_a_server_did_not_count_is_marked_as_estimated() {
+    let world = World::new();
+    let served = serve();
+    served.server.push(Reply::text("fine").uncounted());
+    let output = world.output(&mut run(&world, &served, &["do it"]));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stderr.contains("about $"), "{}", output.stderr);
+    let usage = world.selvedge(&["usage"]);
+    let row = usage.stdout.lines().nth(1).unwrap();
+    assert!(row.contains(" ~") && row.contains("about $"), "{row}");
+    let why = "1 answer came without a count of tokens";
+    assert!(usage.stderr.contains(why), "{}", usage.stderr);
+    let json = world.selvedge(&["usage", "--json"]).stdout;
+    assert!(json.contains("\"estimated_calls\":1"), "{json}");
+
+    served.server.push(Reply::text("fine"));
+    assert_eq!(world.output(&mut run(&world, &served, &["again"])).code, 0);
+    let usage = world.selvedge(&["usage", "--session", &world.session()]);
+    assert!(!usage.stdout.contains('~'), "{}", usage.stdout);
+}

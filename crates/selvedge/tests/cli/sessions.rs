@@ -22,10 +22,12 @@ fn a_fork_goes_on_from_where_the_origin_was() {
         output.stderr
     );
     let events = world.selvedge(&["sessions", "events", fork, "--json"]);
-    let second: serde_json::Value =
-        serde_json::from_str(events.stdout.lines().nth(1).unwrap()).unwrap();
-    assert_eq!(second["kind"], "SessionForked");
-    assert_eq!(second["data"]["from"], origin.as_str());
+    let forked = events
+        .stdout
+        .lines()
+        .find(|line| line.contains("\"kind\":\"SessionForked\""));
+    let forked: serde_json::Value = serde_json::from_str(forked.unwrap()).unwrap();
+    assert_eq!(forked["data"]["from"], origin.as_str());
     // What was written before the cut is not written again.
     assert_eq!(events.stdout.matches("\"tool\":\"write_file\"").count(), 2);
     assert_eq!(world.selvedge(&["audit", "verify"]).code, 0);
@@ -198,6 +200,81 @@ fn what_a_fork_copied_is_not_paid_for_twice() {
     }
     assert_eq!(calls[&origin], 2);
     assert_eq!(calls[fork], 1, "the call before the fork was the origin's");
+}
+
+#[test]
+fn a_fork_is_new_and_has_done_only_what_was_done_in_it() {
+    let world = World::new();
+    let turns = "- calls: [{list_files: {path: .}}]\n- text: fine\n  delay: 200ms";
+    assert_eq!(world.run(turns, &["the first"]).code, 0);
+    let origin = world.session();
+    let stopped = ["--timeout", "100ms", "the second"];
+    assert_eq!(world.run(turns, &stopped).code, 124);
+    let second = world.session();
+    let fork = world.selvedge(&["sessions", "fork", &origin]);
+    let fork = fork.stdout.trim().to_owned();
+    assert_eq!(world.session(), fork, "it is the newest of all");
+    let shown = world.selvedge(&["sessions", "list"]).stdout;
+    let first = shown.lines().nth(1).unwrap();
+    assert!(
+        first.starts_with(&fork) && first.contains("just now"),
+        "{shown}"
+    );
+
+    let output = world.selvedge(&["resume", "--last"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(
+        output.stderr.contains(&format!("session {fork}")),
+        "{}",
+        output.stderr
+    );
+    assert!(
+        output.stderr.contains("done · 1 turn ·"),
+        "{}",
+        output.stderr
+    );
+    let shown = world.selvedge(&["sessions", "show", &fork]).stdout;
+    assert!(
+        shown.contains(&format!("forked     from {origin}, as it was at event")),
+        "{shown}"
+    );
+    assert!(shown.contains("spent      1 turn ·"), "{shown}");
+    let acts = |session: &str| {
+        let acts = world.selvedge(&["audit", "query", "--json", "--session", session]);
+        let action = |line: &str| {
+            let act: serde_json::Value = serde_json::from_str(line).unwrap();
+            act["action"].as_str().unwrap().to_owned()
+        };
+        acts.stdout.lines().map(action).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        acts(&origin),
+        ["started", "model_call", "list_files", "model_call", "ended"]
+    );
+    assert_eq!(acts(&fork), ["forked", "model_call", "ended"]);
+    let output = world.selvedge(&["resume", "--last"]);
+    assert!(output.stderr.contains(&second), "{}", output.stderr);
+    assert_eq!(world.selvedge(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn a_session_that_was_cancelled_can_be_spoken_to() {
+    let world = World::new();
+    let turns = "- calls: [{ask_user: {question: which?}}]\n- text: fine";
+    assert_eq!(world.run(turns, &["do it"]).code, 3);
+    let session = world.session();
+    assert_eq!(world.selvedge(&["sessions", "cancel", &session]).code, 0);
+    // The question was never answered, so it is asked again.
+    let output = world.selvedge(&["resume", &session, "go on after all"]);
+    assert_eq!(output.code, 3, "{}", output.stderr);
+    assert_ne!(world.session(), session);
+    let output = world.selvedge(&["answer", "blue", "--resume"]);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

@@ -114,6 +114,10 @@ fn usage_adds_up_whatever_it_is_summed_by() {
         .filter_map(|line| line.rsplit_once('$')?.1.trim().parse().ok())
         .collect();
     assert_eq!(costs.len(), 3, "{shown}");
+    let amounts = shown.lines().filter_map(|line| line.rsplit_once('$'));
+    let decimals = amounts.map(|(_, amount)| amount.trim().split_once('.').unwrap().1.len());
+    let decimals: std::collections::BTreeSet<usize> = decimals.collect();
+    assert_eq!(decimals.len(), 1, "all have the same number: {shown}");
     assert_eq!(
         ((costs[0] + costs[1]) * 1e9).round(),
         (costs[2] * 1e9).round()

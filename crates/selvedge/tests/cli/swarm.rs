@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use crate::world::{Background, Output, World, is_running, until};
 
+mod copies;
+
 /// A repository with a test that fails as long as there is no `done.txt`.
 fn repository() -> World {
     let world = World::new();

@@ -338,6 +338,7 @@ impl Counted {
             reasoning: details
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(0),
+            is_estimated: false,
         })
     }
 }

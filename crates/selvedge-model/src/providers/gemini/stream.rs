@@ -269,6 +269,7 @@ impl From<Counted> for Usage {
                 .candidates_token_count
                 .saturating_add(counted.thoughts_token_count),
             reasoning: counted.thoughts_token_count,
+            is_estimated: false,
         }
     }
 }

@@ -241,6 +241,7 @@ impl From<Counted> for Usage {
             cache_written: prompt.cache_write_tokens.unwrap_or(0),
             output: counted.completion_tokens,
             reasoning: completion.reasoning_tokens.unwrap_or(0),
+            is_estimated: false,
         }
     }
 }

@@ -344,6 +344,7 @@ impl From<Counted> for Usage {
             cache_written: input.cache_write_tokens.unwrap_or(0),
             output: counted.output_tokens,
             reasoning: output.reasoning_tokens.unwrap_or(0),
+            is_estimated: false,
         }
     }
 }

@@ -6,10 +6,11 @@ use selvedge_tool::glob;
 
 use crate::audit::{Auditor, Category, Entry, Outcome};
 use crate::error::{Exit, Result};
+use crate::out;
+use crate::sessions::{self, Told};
 use crate::text::{fit, moment, one_line, plural, table};
 use crate::when::When;
 use crate::wiring::Store;
-use crate::{out, sessions};
 
 #[derive(Args)]
 pub struct Query {
@@ -71,6 +72,7 @@ impl Query {
         match (self.json, self.csv) {
             (true, _) => entries.iter().for_each(out::json),
             (_, true) => print_csv(&entries),
+            _ if entries.is_empty() => out::say("nothing was done that fits"),
             _ => show(&entries),
         }
         if left_out > 0 {
@@ -136,8 +138,10 @@ async fn read(store: &Store, session: &StreamId) -> std::result::Result<Vec<Entr
         .ledger
         .session_after(session, Position::default())
         .await?;
-    for event in &events {
-        entries.extend(auditor.audit(&*store.ledger, event).await?);
+    for Told { event, is_own } in sessions::told(events) {
+        let entry = auditor.audit(&*store.ledger, &event).await?;
+        // What a fork has copied was done once, in the session it comes from.
+        entries.extend(entry.filter(|_| is_own));
     }
     Ok(entries)
 }

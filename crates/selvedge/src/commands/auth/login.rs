@@ -29,7 +29,8 @@ pub struct Login {
     /// Ask for a passphrase, and lock the file with it.
     #[arg(long)]
     passphrase: bool,
-    /// Store it without asking the provider whether it works.
+    /// Store it without asking the provider for a word, which costs next to nothing and
+    /// is in no budget.
     #[arg(long)]
     no_verify: bool,
 }
@@ -121,7 +122,10 @@ async fn verify(catalogue: &Catalogue, name: &str, key: &SecretString) -> Result
     match probe(&**provider, &model, catalogue.price(&model), PATIENCE).await {
         Ok(probe) => {
             let took = duration(probe.latency.as_millis() as u64);
-            out::say(&format!("`{model}` answered in {took}"));
+            let cost = probe.cost.map_or(String::new(), |cost| {
+                format!(", for {cost} that no budget counts")
+            });
+            out::say(&format!("`{model}` answered in {took}{cost}"));
             Ok(())
         }
         Err(error) => {

@@ -89,6 +89,12 @@ impl Test {
         }
         if !self.json {
             out::line(&table(&rows));
+            if works {
+                out::say(
+                    "these calls belong to no session: `selvedge usage` does not list them, and no \
+                     budget counts them",
+                );
+            }
         }
         failures.iter().for_each(|failure| out::say(failure));
         Ok(if works { Exit::Done } else { Exit::NoProvider })

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::error::{Error, Exit, Result};
 use crate::wiring::{self, Models, Store};
-use crate::{out, secrets, sessions};
+use crate::{drive, out, secrets, sessions};
 
 #[derive(Args)]
 pub struct Cancel {
@@ -54,6 +54,12 @@ impl Cancel {
         }
         end(&store, &session).await?;
         out::say(&format!("session {session} is cancelled"));
+        // What its commands left there was temporary.
+        let _ = std::fs::remove_dir_all(store.paths.temp(&session));
+        let spec = drive::spec_of(&store, &session).await?;
+        if let Some(kept) = drive::kept_work(&spec, &session) {
+            out::say(&kept);
+        }
         Ok(Exit::Done)
     }
 }

@@ -5,15 +5,22 @@
 //! directory: what was changed there stays changed.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
+use selvedge_agent::{COPY_REMOVED, UpkeepOutcome};
 use selvedge_ledger::{Event, Letter, NewEvent, NewStream, Pen, Position, Seq, StreamId, Sync};
-use serde::{Deserialize, Serialize};
+use selvedge_runtime::Finished;
+use selvedge_tool::WorkCopy;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Exit, Result};
+use crate::sessions::{FORKED, FORKED_LAST, SessionForked};
 use crate::wiring::Store;
-use crate::{out, sessions};
+use crate::{drive, out, sessions};
 
 #[derive(Args)]
 pub struct Fork {
@@ -24,13 +31,6 @@ pub struct Fork {
     /// ended, the one before the model's last answer.
     #[arg(long, value_name = "SEQ")]
     at: Option<Seq>,
-}
-
-/// `SessionForked`: where a session was copied from.
-#[derive(Serialize)]
-struct SessionForked<'a> {
-    from: &'a StreamId,
-    at: Seq,
 }
 
 /// The part of an event that says which letter it took.
@@ -81,8 +81,9 @@ fn shared(origin: &StreamId, at: Seq, copied: Seq) -> Error {
 /// speaks to it is answered.
 pub async fn reopened(store: &Store, origin: &StreamId) -> Result<StreamId> {
     let before_end = |events: &[Event]| {
-        let is_work = |event: &&Event| &*event.kind != "RunFinished";
-        events.iter().rfind(is_work).map_or(0, |event| event.seq)
+        let is_end = |event: &&Event| matches!(&*event.kind, "RunCancelled" | "RunFinished");
+        let end = events.iter().find(is_end);
+        end.map_or(0, |event| event.seq - 1)
     };
     Ok(fork(store, origin, before_end).await?.0)
 }
@@ -103,17 +104,51 @@ async fn fork(
             .hint(format!("`selvedge sessions events {origin}` lists them")));
     }
     let fork = StreamId::new(store.chance.id("s"));
-    let folder = |session| store.paths.session(session).display().to_string();
-    // Whoever speaks to a mission that failed goes on where it stopped, in its copy.
-    let folders = match open_copy(&own, at) {
-        Some(_) => None,
-        None => Some((folder(origin), folder(&fork))),
+    let copy = drive::spec_of(store, origin).await?.terms.copy;
+    // What was in the folder of the one session will be in that of the other.
+    let of_origin = store.paths.session(origin);
+    let old = copy.as_ref().map_or(&of_origin, |copy| &copy.folder);
+    let new = store.paths.session(&fork);
+    let folders = (old.display().to_string(), new.display().to_string());
+    let is_gone = match (open_copy(&own, at), &copy) {
+        (Some(made), Some(copy)) => !branch(copy, &own, made, &new).await?,
+        _ => false,
     };
-    copy(store, origin, at, &fork, folders.as_ref()).await?;
+    let branched = copied(store, origin, at, &fork, &folders, is_gone).await;
+    if let (Err(_), Some(copy)) = (&branched, copy) {
+        // Nobody would find it.
+        let copy = WorkCopy {
+            folder: new,
+            ..copy
+        };
+        let _ = copy.remove(&CancellationToken::new()).await;
+    }
+    branched?;
     if let Some(script) = store.kept_script(origin, "")? {
         store.keep_script(&fork, script.text())?;
     }
     Ok((fork, at))
+}
+
+/// Copies the copy that a session was at work on, with everything done in it: whoever
+/// speaks to a mission that failed goes on where it stopped, and apart from others who
+/// do. False if it is gone.
+async fn branch(copy: &WorkCopy, events: &[Event], made: Seq, to: &Path) -> Result<bool> {
+    if !copy.work().exists() {
+        return Ok(false);
+    }
+    let event = events.iter().find(|event| event.seq == made);
+    let outcome = event.map(Event::decode::<Finished<UpkeepOutcome>>);
+    let Some(UpkeepOutcome::Copied { base }) = outcome.transpose()?.map(|made| made.outcome) else {
+        return Ok(false);
+    };
+    let cancel = CancellationToken::new();
+    let branched = copy.branch(&base, to, &cancel).await;
+    branched.map(|_| true).map_err(|error| {
+        Error::failed("the work of the session cannot be gone on with")
+            .cause(error)
+            .hint(format!("it is in `{}`", copy.work().display()))
+    })
 }
 
 /// The end of a session that goes on; the model's last question of one that ended.
@@ -127,12 +162,13 @@ fn default_cut(events: &[Event]) -> Seq {
     }
 }
 
-async fn copy(
+async fn copied(
     store: &Store,
     origin: &StreamId,
     at: Seq,
     fork: &StreamId,
-    folders: Option<&(String, String)>,
+    folders: &(String, String),
+    is_copy_gone: bool,
 ) -> Result<()> {
     let ledger = &*store.ledger;
     let (events, _) = ledger.session_after(origin, Position::default()).await?;
@@ -165,16 +201,26 @@ async fn copy(
         if event.seq == 1 {
             let mut new: NewStream = event.decode()?;
             new.parent = new.parent.map(|parent| moved(&parent, origin, fork));
-            let mut pen = Pen::open(stream.clone(), new, &event.actor, event.time, None);
-            if event.stream == *origin {
-                let forked = SessionForked { from: origin, at };
-                let forked = NewEvent::new("SessionForked", "user", store.clock.now(), &forked);
-                pen.write(forked, Sync::Later);
-            }
+            // The session is as old as it is; what its agents did is as old as it was.
+            let time = match event.stream == *origin {
+                true => store.clock.now(),
+                false => event.time,
+            };
+            let pen = Pen::open(stream.clone(), new, &event.actor, time, None);
             pens.insert(stream, pen);
         } else if let Some(pen) = pens.get_mut(&stream) {
             pen.write(again(event, origin, fork, folders), Sync::Now);
         }
+    }
+    if let Some(pen) = pens.get_mut(fork) {
+        let by_user = |kind, data: &Value| NewEvent::new(kind, "user", store.clock.now(), data);
+        if is_copy_gone {
+            pen.write(by_user(COPY_REMOVED, &json!({})), Sync::Later);
+        }
+        // The last of what was copied: whatever follows is the fork's own.
+        let (from, at) = (origin.clone(), at);
+        let forked = json!(SessionForked { from, at });
+        pen.write(by_user(FORKED, &forked).version(FORKED_LAST), Sync::Now);
     }
     // The root last: without it, what was written before belongs to no session.
     while let Some((_, mut pen)) = pens.pop_last() {
@@ -189,10 +235,10 @@ fn again(
     event: &Event,
     origin: &StreamId,
     fork: &StreamId,
-    folders: Option<&(String, String)>,
+    (old, new): &(String, String),
 ) -> NewEvent {
     let mut data: Box<RawValue> = event.data.as_ref().to_owned();
-    if let ("RunStarted", Some((old, new))) = (&*event.kind, folders) {
+    if &*event.kind == "RunStarted" {
         let text = data.get().replace(&format!("\"{old}"), &format!("\"{new}"));
         data = RawValue::from_string(text).expect("a path in the place of a path leaves JSON");
     }

@@ -1,6 +1,7 @@
 //! `sessions list`: the newest sessions.
 
 use clap::Args;
+use selvedge_agent::RunSpec;
 use serde_json::json;
 
 use crate::error::{Exit, Result};
@@ -72,7 +73,7 @@ pub async fn print(store: &Store, listed: &[Listed], form: Form) {
             Form::Json => out::json(&json!({
                 "id": session.info.id, "state": session.state, "crew": crew,
                 "opened": session.info.opened, "updated": session.info.updated,
-                "workspace": session.spec.as_ref().map(|spec| &spec.workspace),
+                "workspace": session.spec.as_ref().map(RunSpec::directory),
                 "request": request,
             })),
             Form::Table { .. } => rows.push(vec![

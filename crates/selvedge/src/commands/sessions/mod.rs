@@ -2,6 +2,7 @@
 
 mod backup;
 mod cancel;
+pub mod clean;
 mod events;
 mod export;
 pub mod fork;
@@ -36,6 +37,9 @@ pub enum Sessions {
     Export(export::Export),
     /// Write a copy of the whole ledger to a file, while it is in use.
     Backup(backup::Backup),
+    /// Remove copies of directories that missions left behind; without a session, list
+    /// them.
+    Clean(clean::Clean),
     /// Find changed, removed and reordered events, and damaged files.
     Verify(verify::Verify),
 }
@@ -52,6 +56,7 @@ impl Sessions {
             Self::Fork(command) => command.perform().await,
             Self::Export(command) => command.perform().await,
             Self::Backup(command) => command.perform().await,
+            Self::Clean(command) => command.perform().await,
             Self::Verify(command) => command.perform().await,
         }
     }

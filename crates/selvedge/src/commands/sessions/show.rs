@@ -9,7 +9,7 @@ use selvedge_tool::Risk;
 
 use crate::error::{Exit, Result};
 use crate::progress::spent;
-use crate::sessions::{self, Listed, OpenQuestion};
+use crate::sessions::{self, FORKED, Listed, OpenQuestion, SessionForked, Told};
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
 use crate::wiring::Store;
@@ -43,11 +43,17 @@ impl Show {
         if let SessionState::Damaged { what } = &listed.state {
             out::warn(&format!("this session is damaged: {}", escape(what)));
         }
-        for event in all {
+        let forked = all.iter().rfind(|event| &*event.kind == FORKED);
+        let forked = forked.and_then(|event| event.decode().ok());
+        for Told { event, is_own } in sessions::told(all) {
+            let told = match is_own {
+                true => story.tell(&*store.ledger, &event).await,
+                false => story.recall(&*store.ledger, &event).await,
+            };
             // A damaged event is not told; the others are.
-            beats.extend(story.tell(&*store.ledger, &event).await.unwrap_or_default());
+            beats.extend(told.unwrap_or_default());
         }
-        out::line(&heading(&store, &listed, &story));
+        out::line(&heading(&store, &listed, &story, forked));
         let drawn = tree::draw(&story.tree, &session);
         if drawn.len() > 1 {
             out::line(&format!("\n{}", indented(&drawn.join("\n"), "  ")));
@@ -241,7 +247,7 @@ fn name(tool: &Tool) -> String {
         .to_owned()
 }
 
-fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
+fn heading(store: &Store, listed: &Listed, story: &Story, forked: Option<SessionForked>) -> String {
     let now = store.clock.now();
     let opened = listed.info.opened;
     let total = story.spending.total();
@@ -257,8 +263,12 @@ fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
         ));
         lines.push(format!(
             "  workspace  {}",
-            escape(&spec.workspace.display().to_string())
+            escape(&spec.directory().display().to_string())
         ));
+        if let Some(copy) = spec.terms.copy.as_ref().filter(|copy| copy.is_there()) {
+            let work = escape(&copy.work().display().to_string());
+            lines.push(format!("  copy       {work}"));
+        }
         if let Some(budget) = spec.budget_usd {
             lines.push(format!("  budget     ${budget}"));
         }
@@ -271,6 +281,9 @@ fn heading(store: &Store, listed: &Listed, story: &Story) -> String {
         moment(opened),
         ago(now, opened)
     ));
+    if let Some(SessionForked { from, at }) = forked {
+        lines.push(format!("  forked     from {from}, as it was at event {at}"));
+    }
     let turns = plural(total.calls, "turn");
     let spent = Some(spent(&total)).filter(|spent| !spent.is_empty());
     let spent = spent.map_or(String::new(), |spent| format!(" · {spent}"));
@@ -290,7 +303,11 @@ fn ending(listed: &Listed, open: &[OpenQuestion]) -> String {
         SessionState::Waiting { .. } | SessionState::Suspended { .. } => {
             lines.push(format!("  go on: selvedge resume {id}"));
         }
-        SessionState::Ended { .. } | SessionState::Damaged { .. } => {}
+        SessionState::Ended { .. } => {
+            let spec = listed.spec.as_ref();
+            lines.extend(spec.and_then(|spec| drive::kept_work(spec, id)));
+        }
+        SessionState::Damaged { .. } => {}
     }
     lines.join("\n")
 }
