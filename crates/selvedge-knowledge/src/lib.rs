@@ -8,7 +8,7 @@
 //! - `words`, `embed`: text taken apart, and made into vectors
 //! - `lang`: what is in a file, for each language
 //! - `indexer`: reads a project, and later what has changed of it
-//! - `search`: words, identifiers and likeness, joined by rank
+//! - `search`: words, identifiers and likeness, joined
 //! - `judgement`: trust, freshness, conflicts, selection, citations: pure decisions
 //! - `history`: what was done, checked, and tied to code and documents
 //! - `memory`: what failed, notes, mistakes, preferences, checkpoints, answers

@@ -1,9 +1,9 @@
-//! Finding: words, identifiers and likeness, joined by rank.
+//! Finding: words, identifiers and likeness, joined.
 //!
 //! Three lists are made of a question: texts with its words, texts with its identifiers,
-//! texts that are like it. Their scores cannot be compared, their ranks can: each list
-//! votes for what it found, the more the higher it stands there. What a question names
-//! exactly comes first, whatever the lists say.
+//! texts that are like it. Each list votes for what it found, the more the nearer it
+//! comes to the best of its own. What a question names exactly comes first, whatever the
+//! lists say.
 
 mod fuse;
 mod question;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::embed::{Piece, Vector};
 use crate::error::{KnowledgeError, Result};
 use crate::filter::Filter;
-use crate::kind::Domain;
+use crate::kind::{Domain, NodeType};
 use crate::node::Node;
 use crate::store::{Index, Row};
 use fuse::{List, fuse};
@@ -107,6 +107,14 @@ pub struct Found {
 
 /// What is left of a test's share.
 const TEST_SHARE: f64 = 0.5;
+/// What is left of the share of a line such as `mod retry;`, which has little but the
+/// name of what is meant.
+const DECLARATION_SHARE: f64 = 0.3;
+
+/// Whether a node only says that there is a module.
+fn is_declaration(node: &Node) -> bool {
+    node.node_type == NodeType::Module && !node.content.contains('{')
+}
 
 /// Whether a piece of code is a test, by its id.
 fn is_test(id: &str) -> bool {
@@ -123,7 +131,8 @@ fn is_test(id: &str) -> bool {
 impl Index {
     /// Finds what answers a question.
     pub fn search(&self, query: &Query) -> Result<Found> {
-        let question = Question::of(&query.text);
+        let is_called = |word: &str| self.is_called(word).unwrap_or(false);
+        let question = Question::of(&query.text, is_called);
         let mut lists = Vec::new();
         let mut exact = Vec::new();
         if query.mode != Mode::Vector {
@@ -144,12 +153,10 @@ impl Index {
         if query.mode != Mode::Lexical {
             let like = self.like(&question, &query.filter)?;
             likeness.extend(like.iter().copied());
-            lists.push(List::likeness(
-                like.into_iter().map(|(row, _)| row).collect(),
-            ));
+            lists.push(List::likeness(like));
         }
         let mut ranked = fuse(&exact, &lists);
-        self.prefer_code_to_its_tests(&mut ranked)?;
+        self.prefer_what_is_meant(&mut ranked)?;
         let best = ranked.first().map_or(1.0, |(_, score)| *score);
         let exact: HashSet<Row> = exact.into_iter().collect();
         let mut hits = Vec::new();
@@ -197,7 +204,7 @@ impl Index {
         let mut rows = Vec::new();
         for name in &question.names {
             let mut found = self.named(name)?;
-            found.retain(|node| node.node_type.is_definition());
+            found.retain(|node| node.node_type.is_definition() && !is_declaration(node));
             found.sort_by_key(|node| is_test(&node.id));
             for node in found.into_iter().take(EXACT_MAX) {
                 let row = self.row_of(&node.id)?;
@@ -210,15 +217,26 @@ impl Index {
     }
 
     /// What is tested is meant rather than its test, whose name often says the same in
-    /// more words.
-    fn prefer_code_to_its_tests(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
-        let mut find = self
-            .connection
-            .prepare_cached("SELECT id FROM nodes WHERE key = ?1 AND domain = 0")?;
+    /// more words; and what is in a module rather than the line that declares it.
+    fn prefer_what_is_meant(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
+        let mut find = self.connection.prepare_cached(
+            "SELECT id, type = ?2 AND instr(content, '{') = 0 FROM nodes
+             WHERE key = ?1 AND domain = 0",
+        )?;
         for (row, share) in ranked.iter_mut() {
-            let id: Option<String> = find.query_row([*row], |row| row.get(0)).optional()?;
-            if id.is_some_and(|id| is_test(&id)) {
+            let found: Option<(String, bool)> = find
+                .query_row((*row, NodeType::Module.code()), |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()?;
+            let Some((id, is_declaration)) = found else {
+                continue;
+            };
+            if is_test(&id) {
                 *share *= TEST_SHARE;
+            }
+            if is_declaration {
+                *share *= DECLARATION_SHARE;
             }
         }
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

@@ -339,8 +339,10 @@ pub(crate) fn embedded_text(node: &Node) -> String {
     // The folders say what it belongs to; the extension says nothing.
     let path = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let tags = node.tags.join(" ");
+    let owner = node.owner();
+    // What it belongs to counts twice: a method rarely repeats the name of its type.
     format!(
-        "{} {} {path} {tags} {}",
+        "{} {} {path} {owner} {owner} {tags} {}",
         node.doc, node.signature, node.content
     )
 }
