@@ -6,6 +6,7 @@
 
 mod conflicts;
 mod edges;
+mod lag;
 mod nodes;
 mod postings;
 mod schema;
@@ -149,7 +150,7 @@ impl Index {
     }
 
     /// The embedder whose vectors are stored, if there are any.
-    fn stored_model(&self) -> Result<Option<Model>> {
+    pub(crate) fn stored_model(&self) -> Result<Option<Model>> {
         let stored = self.remark("embedder")?;
         Ok(stored.and_then(|stored| serde_json::from_str(&stored).ok()))
     }
@@ -157,6 +158,9 @@ impl Index {
     /// Makes all vectors anew if somebody else made those that are stored.
     fn adopt_embedder(&self) -> Result<()> {
         let model = self.embedder.model();
+        if self.embedder.is_away().is_some() {
+            return Ok(());
+        }
         if self.stored_model()?.as_ref() == Some(&model) {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! The index as a whole: real files, a real database, a clock that is told the time.
 
 mod acceptance;
+mod embedding;
 mod grammar;
 mod indexing;
 mod memory;
