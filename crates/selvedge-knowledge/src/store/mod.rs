@@ -131,6 +131,38 @@ impl Index {
         done
     }
 
+    /// Looks whether the file is sound: its pages, its references, and that words and
+    /// lists of vectors agree with the nodes. Tells the first thing that is not.
+    pub fn check(&self) -> Result<()> {
+        let unusable = |why: String| KnowledgeError::Unusable {
+            path: self.path.display().to_string(),
+            why,
+        };
+        let sound: String = self
+            .connection
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if sound != "ok" {
+            return Err(unusable(sound));
+        }
+        let dangling = self
+            .connection
+            .prepare("PRAGMA foreign_key_check")?
+            .exists([])?;
+        if dangling {
+            return Err(unusable("a reference leads nowhere".into()));
+        }
+        for table in ["words", "identifiers"] {
+            let sql = format!(
+                "SELECT (SELECT count(*) FROM {table}_docsize) = (SELECT count(*) FROM nodes)"
+            );
+            if !self.connection.query_row(&sql, [], |row| row.get(0))? {
+                return Err(unusable(format!("`{table}` and the nodes do not agree")));
+            }
+        }
+        self.check_postings()?
+            .map_or(Ok(()), |why| Err(unusable(why)))
+    }
+
     /// A remark that is kept with the index.
     pub fn remark(&self, key: &str) -> Result<Option<String>> {
         let mut find = self

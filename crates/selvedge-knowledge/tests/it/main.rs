@@ -4,6 +4,7 @@ mod acceptance;
 mod embedding;
 mod grammar;
 mod indexing;
+mod kill;
 mod memory;
 mod quality;
 mod world;
