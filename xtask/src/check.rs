@@ -22,6 +22,7 @@ pub fn check() -> Result<()> {
     ])?;
     provisions::provisions()?;
     tests()?;
+    sentence_model()?;
     tidy::tidy()?;
     eprintln!("── all checks passed");
     Ok(())
@@ -44,6 +45,25 @@ fn tests() -> Result<()> {
         step(&["test", "--release", "--workspace", "--doc"])?;
     }
     Ok(())
+}
+
+/// The room of knowledge with the local sentence model, which is no part of the default
+/// build: its lints, and its own tests with the published files.
+fn sentence_model() -> Result<()> {
+    let with_model = [
+        "--release",
+        "-p",
+        "selvedge-knowledge",
+        "--features",
+        "minilm",
+    ];
+    let lints = ["--all-targets", "--", "-D", "warnings"];
+    step(&[&["clippy"], &with_model[..], &lints].concat())?;
+    let tests = ["--test", "minilm"];
+    match has("nextest") {
+        true => step(&[&["nextest", "run"], &with_model[..], &tests].concat()),
+        false => step(&[&["test"], &with_model[..], &tests].concat()),
+    }
 }
 
 /// Nextest leaves doc tests out, and looking for none takes cargo long.

@@ -113,7 +113,7 @@ impl Index {
         }
         let vector = self.embed_nodes(&[&node])?.remove(0);
         let edges = self.transaction(|index| {
-            let (row, _) = index.put_embedded(&node, None, &vector)?;
+            let (row, _) = index.put_embedded(&node, None, Some(&vector))?;
             let mut edges = 0;
             for name in &summary.code_references {
                 for target in index.named(name)?.iter().take(1) {

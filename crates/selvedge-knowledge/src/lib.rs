@@ -8,7 +8,7 @@
 //! - `words`, `embed`: text taken apart, and made into vectors
 //! - `lang`: what is in a file, for each language
 //! - `indexer`: reads a project, and later what has changed of it
-//! - `search`: words, identifiers and likeness, joined by rank
+//! - `search`: words, identifiers and likeness, joined
 //! - `judgement`: trust, freshness, conflicts, selection, citations: pure decisions
 //! - `history`: what was done, checked, and tied to code and documents
 //! - `memory`: what failed, notes, mistakes, preferences, checkpoints, answers
@@ -16,7 +16,8 @@
 //!
 //! # Invariants
 //!
-//! - A node, its words and its vector are stored together or not at all.
+//! - A node, its words and its vector are stored together or not at all; only where an
+//!   embedder is slow do the vectors of files follow, and are missing rather than wrong.
 //! - What is deleted leaves no trace that could be found.
 //! - No vector is compared with one that somebody else made.
 //! - Nothing is stored that the given [`Discretion`] takes for a secret.
@@ -40,7 +41,9 @@ mod store;
 mod time;
 mod words;
 
-pub use embed::{Embedder, Endpoint, Hashed, Model, Piece, Protocol, SendRequest, Vector};
+#[cfg(feature = "minilm")]
+pub use embed::MiniLm;
+pub use embed::{Away, Embedder, Endpoint, Hashed, Model, Piece, Protocol, SendRequest, Vector};
 pub use error::{KnowledgeError, Result};
 pub use evaluation::{Judged, MODES, Marks, evaluate, questions_from_comments};
 pub use filter::Filter;

@@ -134,6 +134,13 @@ impl Node {
         self
     }
 
+    /// The names of what a symbol is within, by its id: `Parser` of
+    /// `code:a.rs#Parser.parse`.
+    pub(crate) fn owner(&self) -> &str {
+        let whole = self.id.split_once('#').map_or("", |(_, name)| name);
+        whole.rsplit_once('.').map_or("", |(owner, _)| owner)
+    }
+
     /// Whether its warnings say that nobody should rely on it yet.
     pub fn needs_review(&self) -> bool {
         self.metadata.get("needs_review") == Some(&Value::Bool(true))

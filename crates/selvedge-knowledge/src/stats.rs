@@ -73,7 +73,7 @@ impl Index {
         Ok(Stats {
             root,
             indexed: indexed.and_then(|time| time.parse().ok()).map(Time),
-            embedder: self.embedder().model(),
+            embedder: self.stored_model()?.unwrap_or(self.embedder().model()),
             files,
             lines: one("SELECT coalesce(sum(line_count), 0) FROM files")?,
             nodes,

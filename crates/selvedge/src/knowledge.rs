@@ -3,15 +3,17 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use selvedge_agent::OpenIndex;
 use selvedge_knowledge::{
-    Clock, Discretion, Hashed, Index, KnowledgeError, Project, Time, index_project,
+    Clock, Discretion, Embedder, Index, KnowledgeError, Project, Time, index_project,
 };
 use selvedge_runtime::{Clock as _, SystemClock};
 
+use crate::config::Config;
+use crate::embedder;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::secrets;
@@ -33,12 +35,12 @@ impl Discretion for Private {
 }
 
 /// The index of a project, made if there is none.
-pub fn open(paths: &Paths, root: &Path) -> Result<Index> {
-    open_at(paths, &file_of(paths, root))
+pub fn open(paths: &Paths, root: &Path, embedder: Arc<dyn Embedder>) -> Result<Index> {
+    open_at(paths, &file_of(paths, root), embedder)
 }
 
 /// The index at a place, made if there is none.
-pub fn open_at(paths: &Paths, file: &Path) -> Result<Index> {
+pub fn open_at(paths: &Paths, file: &Path, embedder: Arc<dyn Embedder>) -> Result<Index> {
     paths.make_data()?;
     let folder = file
         .parent()
@@ -50,11 +52,11 @@ pub fn open_at(paths: &Paths, file: &Path) -> Result<Index> {
                 .hint("make the data folder writable")
         })?;
     }
-    Ok(Index::open(file, Arc::new(Hashed), clock())?)
+    Ok(Index::open(file, embedder, clock())?)
 }
 
 /// The index of the project that `folder` is in: its own, or that of a folder above.
-pub fn find(paths: &Paths, folder: &Path) -> Result<(Index, PathBuf)> {
+pub fn find(paths: &Paths, folder: &Path, embedder: Arc<dyn Embedder>) -> Result<(Index, PathBuf)> {
     let root = folder
         .ancestors()
         .find(|root| file_of(paths, root).is_file())
@@ -63,17 +65,36 @@ pub fn find(paths: &Paths, folder: &Path) -> Result<(Index, PathBuf)> {
                 .cause("it was not made yet")
                 .hint("make it with `selvedge index`")
         })?;
-    let index = Index::open_existing(&file_of(paths, root), Arc::new(Hashed), clock())?;
+    let index = Index::open_existing(&file_of(paths, root), embedder, clock())?;
     Ok((index, root.to_owned()))
 }
+
+/// Vectors that are made for an agent before it is answered, where they are slow to make:
+/// the rest comes with its next questions, or with `selvedge index`.
+const VECTORS_PER_QUESTION: usize = 32;
 
 /// Opens the index of a workspace for an agent's tools: made if there is none, and
 /// current, for an agent relies on what it is told.
 pub fn opener() -> OpenIndex {
-    Arc::new(|root| {
+    let embedder: OnceLock<Arc<dyn Embedder>> = OnceLock::new();
+    Arc::new(move |root| {
         let paths = Paths::find().map_err(|error| error.in_a_line())?;
-        let index = open(&paths, root).map_err(|error| error.in_a_line())?;
+        let embedder = match embedder.get() {
+            Some(embedder) => embedder.clone(),
+            None => {
+                let config = Config::load(&paths, root).map_err(|error| error.in_a_line())?;
+                let found = embedder::find(&config);
+                // Who is away now may be back for the next question.
+                match found.is_away() {
+                    None => embedder.get_or_init(|| found).clone(),
+                    Some(_) => found,
+                }
+            }
+        };
+        let index = open(&paths, root, embedder).map_err(|error| error.in_a_line())?;
         refresh(&index, root).map_err(|error| error.to_string())?;
+        // Words do until it answers again.
+        let _ = index.make_vectors(VECTORS_PER_QUESTION, &AtomicBool::new(false), &|_| {});
         Ok(index)
     })
 }
@@ -94,7 +115,7 @@ pub fn refresh(index: &Index, root: &Path) -> selvedge_knowledge::Result<bool> {
 }
 
 /// The index that `named` is, or that was made of the corpus that `named` is.
-pub fn find_named(paths: &Paths, named: &Path) -> Result<Index> {
+pub fn find_named(paths: &Paths, named: &Path, embedder: Arc<dyn Embedder>) -> Result<Index> {
     let unreadable = |error: std::io::Error| {
         Error::usage(format!("`{}` cannot be read", named.display()))
             .cause(error)
@@ -116,7 +137,7 @@ pub fn find_named(paths: &Paths, named: &Path) -> Result<Index> {
             )),
         );
     }
-    Ok(Index::open_existing(&file, Arc::new(Hashed), clock())?)
+    Ok(Index::open_existing(&file, embedder, clock())?)
 }
 
 /// Where the index of a project, or of a corpus, is kept: never within it.

@@ -30,6 +30,7 @@ mod commands;
 mod config;
 mod countdown;
 mod drive;
+mod embedder;
 mod env;
 mod error;
 mod heads;

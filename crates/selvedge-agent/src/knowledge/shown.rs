@@ -52,7 +52,11 @@ pub(super) fn found(found: &Found, now: Time) -> Value {
         return no_matches(found);
     }
     let results: Vec<Value> = found.hits.iter().map(|one| hit(one, now)).collect();
-    json!({ "status": "ok", "results": results })
+    let mut shown = json!({ "status": "ok", "results": results });
+    if found.by_words_only.is_some() {
+        shown["note"] = "found by words only; the embedder does not answer".into();
+    }
+    shown
 }
 
 /// That nothing was found, in a few words, and where something is.

@@ -93,6 +93,10 @@ impl Embedder for Endpoint {
         self.model.clone()
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn embed(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vector>, String> {
         let mut vectors = Vec::with_capacity(pieces.len());
         for some in pieces.chunks(TEXTS_MAX) {

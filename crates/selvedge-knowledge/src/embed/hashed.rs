@@ -19,7 +19,7 @@ const PIECE_CHARS: usize = 4;
 /// What a piece counts for beside its whole word.
 const PIECE_WEIGHT: f32 = 0.7;
 /// What a word counts for when it is part of the name.
-const NAME_WEIGHT: f32 = 2.5;
+const NAME_WEIGHT: f32 = 6.0;
 
 /// Hashed words and character n-grams.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Hashed;
 impl Embedder for Hashed {
     fn model(&self) -> Model {
         Model {
-            name: "hashed-n-grams-1".into(),
+            name: "hashed-n-grams-2".into(),
             dimensions: DIMENSIONS,
         }
     }

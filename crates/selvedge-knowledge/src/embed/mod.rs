@@ -5,9 +5,13 @@
 
 mod endpoint;
 mod hashed;
+#[cfg(feature = "minilm")]
+mod minilm;
 
 pub use endpoint::{Endpoint, Protocol, Send as SendRequest};
 pub use hashed::Hashed;
+#[cfg(feature = "minilm")]
+pub use minilm::MiniLm;
 
 use serde::{Deserialize, Serialize};
 
@@ -88,8 +92,48 @@ pub trait Embedder: Send + Sync {
         false
     }
 
+    /// Whether a vector takes so long that files are stored without, and get theirs
+    /// afterwards ([`crate::Index::make_vectors`]).
+    fn is_slow(&self) -> bool {
+        false
+    }
+
+    /// Why it cannot be asked at all. The vectors that are stored stay as they are.
+    fn is_away(&self) -> Option<&str> {
+        None
+    }
+
     /// A vector for each text, in order; all of them or none.
     fn embed(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vector>, String>;
+}
+
+/// Stands in for an embedder that cannot be reached: there is search by words, and what
+/// the other one has made is kept for when it is back.
+#[derive(Clone, Debug)]
+pub struct Away {
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Embedder for Away {
+    fn model(&self) -> Model {
+        Model {
+            name: "away".into(),
+            dimensions: 0,
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        true
+    }
+
+    fn is_away(&self) -> Option<&str> {
+        Some(&self.why)
+    }
+
+    fn embed(&self, _: &[Piece<'_>]) -> Result<Vec<Vector>, String> {
+        Err(self.why.clone())
+    }
 }
 
 /// What a stored weight stands for.

@@ -37,7 +37,7 @@ pub(super) struct Changed {
     language: &'static str,
     line_count: u32,
     /// The file's own node comes first.
-    nodes: Vec<(Node, Vector)>,
+    nodes: Vec<(Node, Option<Vector>)>,
     /// What each node refers to.
     mentions: Vec<Vec<Mention>>,
     /// The node that each belongs to, by position.
@@ -84,22 +84,12 @@ pub(super) fn prepare(
     let outline = lang::read(candidate.language, &discretion.clean(&text));
     let line_count = outline.line_count;
     let (nodes, mentions, parents) = nodes(&path, candidate.language, outline);
-    let texts: Vec<String> = nodes.iter().map(crate::store::embedded_text).collect();
-    let pieces: Vec<Piece<'_>> = nodes
-        .iter()
-        .zip(&texts)
-        .map(|(node, text)| Piece {
-            name: &node.name,
-            text,
-        })
-        .collect();
-    let vectors = match embedder.embed(&pieces) {
-        Ok(vectors) if vectors.len() == nodes.len() => vectors,
-        Ok(_) => {
-            let why = "the embedder lost a text".into();
-            return Prepared::Failed { why };
-        }
-        Err(why) => return Prepared::Failed { why },
+    let vectors = match embedder.is_slow() {
+        true => vec![None; nodes.len()],
+        false => match embed(&nodes, embedder) {
+            Ok(vectors) => vectors.into_iter().map(Some).collect(),
+            Err(why) => return Prepared::Failed { why },
+        },
     };
     Prepared::Changed(Box::new(Changed {
         path,
@@ -112,6 +102,23 @@ pub(super) fn prepare(
         mentions,
         parents,
     }))
+}
+
+fn embed(nodes: &[Node], embedder: &dyn Embedder) -> std::result::Result<Vec<Vector>, String> {
+    let texts: Vec<String> = nodes.iter().map(crate::store::embedded_text).collect();
+    let pieces: Vec<Piece<'_>> = nodes
+        .iter()
+        .zip(&texts)
+        .map(|(node, text)| Piece {
+            name: &node.name,
+            text,
+        })
+        .collect();
+    let vectors = embedder.embed(&pieces)?;
+    match vectors.len() == nodes.len() {
+        true => Ok(vectors),
+        false => Err("the embedder lost a text".into()),
+    }
 }
 
 /// Writes a file, as part of a transaction. Tells how many nodes were touched.
@@ -146,7 +153,7 @@ pub(super) fn write(index: &Index, prepared: &Prepared, report: &mut Report) -> 
     let mut rows = Vec::with_capacity(changed.nodes.len());
     let mut touched = 0;
     for ((node, vector), mentions) in changed.nodes.iter().zip(&changed.mentions) {
-        let (row, is_changed) = index.put_embedded(node, Some(file), vector)?;
+        let (row, is_changed) = index.put_embedded(node, Some(file), vector.as_ref())?;
         let is_new = before.remove(&node.id).is_none();
         rows.push(row);
         touched += usize::from(is_changed);

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Discretion, Lock, Progress, Report};
+use crate::embed::Vector;
 use crate::error::{KnowledgeError, Result};
 use crate::kind::{NodeType, SourceType};
 use crate::node::Node;
@@ -69,10 +70,17 @@ pub fn load_jsonl(
     report.removed = remove_missing(index, &source, &nodes)?;
     for (at, some) in nodes.chunks(BATCH).enumerate() {
         let borrowed: Vec<&Node> = some.iter().collect();
-        let vectors = index.embed_nodes(&borrowed)?;
+        let vectors: Vec<Option<Vector>> = match index.embedder().is_slow() {
+            true => vec![None; some.len()],
+            false => index
+                .embed_nodes(&borrowed)?
+                .into_iter()
+                .map(Some)
+                .collect(),
+        };
         index.transaction(|index| {
             for (node, vector) in some.iter().zip(&vectors) {
-                let (_, is_changed) = index.put_embedded(node, None, vector)?;
+                let (_, is_changed) = index.put_embedded(node, None, vector.as_ref())?;
                 if is_changed {
                     report.nodes += 1;
                     let origin = Source {

@@ -1,9 +1,9 @@
-//! Finding: words, identifiers and likeness, joined by rank.
+//! Finding: words, identifiers and likeness, joined.
 //!
 //! Three lists are made of a question: texts with its words, texts with its identifiers,
-//! texts that are like it. Their scores cannot be compared, their ranks can: each list
-//! votes for what it found, the more the higher it stands there. What a question names
-//! exactly comes first, whatever the lists say.
+//! texts that are like it. Each list votes for what it found, the more the nearer it
+//! comes to the best of its own. What a question names exactly comes first, whatever the
+//! lists say.
 
 mod fuse;
 mod question;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::embed::{Piece, Vector};
 use crate::error::{KnowledgeError, Result};
 use crate::filter::Filter;
-use crate::kind::Domain;
+use crate::kind::{Domain, NodeType};
 use crate::node::Node;
 use crate::store::{Index, Row};
 use fuse::{List, fuse};
@@ -30,8 +30,9 @@ const EXACT_MAX: usize = 5;
 /// Below this likeness, a text without a common word is not a match: it is noise of the
 /// hashing, measured on texts that have nothing in common.
 const LIKENESS_MIN_SPARSE: f32 = 0.08;
-/// The same for sentence models, whose strangers are some 0.2 apart.
-const LIKENESS_MIN_DENSE: f32 = 0.3;
+/// The same for sentence models: nine in ten pairs of turns of different conversations
+/// are below 0.23 by MiniLM, and an answer in other words is often hardly above it.
+const LIKENESS_MIN_DENSE: f32 = 0.25;
 
 /// Which lists are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,10 +104,22 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// Other domains that have something to say.
     pub also_in: Vec<Domain>,
+    /// Why likeness was not looked at, where it should have been: the embedder did not
+    /// answer, and words had to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_words_only: Option<String>,
 }
 
 /// What is left of a test's share.
 const TEST_SHARE: f64 = 0.5;
+/// What is left of the share of a line such as `mod retry;`, which has little but the
+/// name of what is meant.
+const DECLARATION_SHARE: f64 = 0.3;
+
+/// Whether a node only says that there is a module.
+fn is_declaration(node: &Node) -> bool {
+    node.node_type == NodeType::Module && !node.content.contains('{')
+}
 
 /// Whether a piece of code is a test, by its id.
 fn is_test(id: &str) -> bool {
@@ -123,10 +136,24 @@ fn is_test(id: &str) -> bool {
 impl Index {
     /// Finds what answers a question.
     pub fn search(&self, query: &Query) -> Result<Found> {
-        let question = Question::of(&query.text);
+        let is_called = |word: &str| self.is_called(word).unwrap_or(false);
+        let question = Question::of(&query.text, is_called);
         let mut lists = Vec::new();
         let mut exact = Vec::new();
-        if query.mode != Mode::Vector {
+        let mut by_words_only = None;
+        let mut likeness: HashMap<Row, f32> = HashMap::new();
+        if query.mode != Mode::Lexical {
+            match self.like(&question, &query.filter) {
+                Ok(like) => {
+                    likeness.extend(like.iter().copied());
+                    lists.push(List::likeness(like));
+                }
+                // A search does not fail because somebody else's server does.
+                Err(KnowledgeError::Embedding { why }) => by_words_only = Some(why),
+                Err(error) => return Err(error),
+            }
+        }
+        if query.mode != Mode::Vector || by_words_only.is_some() {
             exact = self.exact(&question, &query.filter)?;
             lists.push(List::words(self.with_words(
                 &question.words,
@@ -140,16 +167,8 @@ impl Index {
                 LIST_LENGTH,
             )?));
         }
-        let mut likeness: HashMap<Row, f32> = HashMap::new();
-        if query.mode != Mode::Lexical {
-            let like = self.like(&question, &query.filter)?;
-            likeness.extend(like.iter().copied());
-            lists.push(List::likeness(
-                like.into_iter().map(|(row, _)| row).collect(),
-            ));
-        }
         let mut ranked = fuse(&exact, &lists);
-        self.prefer_code_to_its_tests(&mut ranked)?;
+        self.prefer_what_is_meant(&mut ranked)?;
         let best = ranked.first().map_or(1.0, |(_, score)| *score);
         let exact: HashSet<Row> = exact.into_iter().collect();
         let mut hits = Vec::new();
@@ -171,7 +190,11 @@ impl Index {
             true => self.elsewhere(&question, &query.filter)?,
             false => Vec::new(),
         };
-        Ok(Found { hits, also_in })
+        Ok(Found {
+            hits,
+            also_in,
+            by_words_only,
+        })
     }
 
     /// What is most like a node, the node itself left out.
@@ -197,7 +220,7 @@ impl Index {
         let mut rows = Vec::new();
         for name in &question.names {
             let mut found = self.named(name)?;
-            found.retain(|node| node.node_type.is_definition());
+            found.retain(|node| node.node_type.is_definition() && !is_declaration(node));
             found.sort_by_key(|node| is_test(&node.id));
             for node in found.into_iter().take(EXACT_MAX) {
                 let row = self.row_of(&node.id)?;
@@ -210,15 +233,26 @@ impl Index {
     }
 
     /// What is tested is meant rather than its test, whose name often says the same in
-    /// more words.
-    fn prefer_code_to_its_tests(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
-        let mut find = self
-            .connection
-            .prepare_cached("SELECT id FROM nodes WHERE key = ?1 AND domain = 0")?;
+    /// more words; and what is in a module rather than the line that declares it.
+    fn prefer_what_is_meant(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
+        let mut find = self.connection.prepare_cached(
+            "SELECT id, type = ?2 AND instr(content, '{') = 0 FROM nodes
+             WHERE key = ?1 AND domain = 0",
+        )?;
         for (row, share) in ranked.iter_mut() {
-            let id: Option<String> = find.query_row([*row], |row| row.get(0)).optional()?;
-            if id.is_some_and(|id| is_test(&id)) {
+            let found: Option<(String, bool)> = find
+                .query_row((*row, NodeType::Module.code()), |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()?;
+            let Some((id, is_declaration)) = found else {
+                continue;
+            };
+            if is_test(&id) {
                 *share *= TEST_SHARE;
+            }
+            if is_declaration {
+                *share *= DECLARATION_SHARE;
             }
         }
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -265,7 +299,8 @@ impl Index {
         for domain in Domain::ALL.iter().filter(|domain| !asked.contains(domain)) {
             let only = Filter::of(*domain);
             let has_words = !self.with_words(&question.words, &only, 1)?.is_empty();
-            if has_words || !self.like(question, &only)?.is_empty() {
+            let has_like = || self.like(question, &only).map(|like| !like.is_empty());
+            if has_words || has_like().unwrap_or(false) {
                 found.push(*domain);
             }
         }

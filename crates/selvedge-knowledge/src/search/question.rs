@@ -9,7 +9,7 @@ pub(super) struct Question {
     pub words: Vec<String>,
     /// Identifiers, whole.
     pub identifiers: Vec<String>,
-    /// What it names: `Parser.parse` or `retry_after`.
+    /// What it names and hardly says anything else of: `Parser.parse` or `retry_after`.
     pub names: Vec<String>,
     /// What it means, apart from whom it names.
     pub embedded: String,
@@ -18,9 +18,14 @@ pub(super) struct Question {
 /// Names of people and places are left out of what is embedded only if this many other
 /// words remain.
 const WORDS_MIN: usize = 2;
+/// A question with more words than this beside the names is about something else than
+/// their definitions: "turns a `Value` into a request that can be sent".
+const BESIDE_NAMES_MAX: usize = 1;
 
 impl Question {
-    pub fn of(text: &str) -> Self {
+    /// Takes a question apart. `is_called` tells whether anything in the index is called
+    /// by a word.
+    pub fn of(text: &str, is_called: impl Fn(&str) -> bool) -> Self {
         let text = text.trim();
         let mut names = Vec::new();
         // One word alone is taken for a name, as is what only an identifier looks like.
@@ -38,6 +43,11 @@ impl Question {
                 names.push(word.to_owned());
             }
         }
+        let words = telling(text);
+        let named = telling(&names.join(" "));
+        if words.iter().filter(|word| !named.contains(word)).count() > BESIDE_NAMES_MAX {
+            names.clear();
+        }
         let mut whole: Vec<String> = identifiers(text)
             .filter(|word| is_alone || is_identifier_like(word))
             .map(str::to_lowercase)
@@ -45,17 +55,18 @@ impl Question {
         whole.sort();
         whole.dedup();
         Self {
-            words: telling(text),
+            words,
             identifiers: whole,
             names,
-            embedded: without_people(text),
+            embedded: without_people(text, is_called),
         }
     }
 }
 
 /// The question without the names of people and places. They are found by their letters;
-/// in a vector they would drown everything else that is asked.
-fn without_people(text: &str) -> String {
+/// in a vector they would drown everything else that is asked. A capital letter is also
+/// what types have, so a word that something in the index is called by stays.
+fn without_people(text: &str, is_called: impl Fn(&str) -> bool) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_name = |(at, word): &(usize, &&str)| {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -63,7 +74,7 @@ fn without_people(text: &str) -> String {
         let mut chars = bare.chars();
         let is_capital = chars.next().is_some_and(char::is_uppercase);
         let is_lower_after = bare.chars().count() > 1 && chars.all(char::is_lowercase);
-        *at > 0 && is_capital && is_lower_after
+        *at > 0 && is_capital && is_lower_after && !word.contains('`') && !is_called(bare)
     };
     let (named, kept): (Vec<_>, Vec<_>) = words.iter().enumerate().partition(is_name);
     let rest: Vec<&str> = kept.into_iter().map(|(_, word)| *word).collect();
@@ -83,23 +94,40 @@ fn said(text: &str) -> usize {
 mod tests {
     use super::*;
 
+    fn of(text: &str) -> Question {
+        Question::of(text, |word| word == "Value")
+    }
+
     #[test]
     fn a_name_is_taken_whole_and_in_parts() {
-        let question = Question::of("where is retry_after used?");
+        let question = of("where is retry_after used?");
         assert_eq!(question.names, ["retry_after"]);
         assert_eq!(question.words, ["retry", "after"]);
-        assert_eq!(Question::of("Parser::parse").names, ["Parser::parse"]);
-        assert_eq!(Question::of("retry").names, ["retry"]);
-        assert!(Question::of("retry the request").names.is_empty());
+        assert_eq!(of("Parser::parse").names, ["Parser::parse"]);
+        assert_eq!(of("retry").names, ["retry"]);
+        assert!(of("retry the request").names.is_empty());
+        let sentence = "turns a `RequestBuilder` into something that can be sent";
+        assert!(of(sentence).names.is_empty());
+        assert_eq!(of(sentence).identifiers, ["requestbuilder"]);
+    }
+
+    #[test]
+    fn a_capital_letter_alone_makes_no_person() {
+        for kept in [
+            "Turns a Value into text for people",
+            "Turns a `Melanie` into text for people",
+        ] {
+            assert_eq!(of(kept).embedded, kept);
+        }
     }
 
     #[test]
     fn people_are_matched_by_their_letters_only() {
-        let question = Question::of("What did Melanie paint last summer?");
+        let question = of("What did Melanie paint last summer?");
         assert_eq!(question.embedded, "What did paint last summer?");
         assert!(question.words.contains(&"melanie".to_owned()));
         assert_eq!(
-            Question::of("Who is Ada").embedded,
+            of("Who is Ada").embedded,
             "Who is Ada",
             "or nothing is left"
         );

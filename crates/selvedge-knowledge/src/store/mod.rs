@@ -6,6 +6,7 @@
 
 mod conflicts;
 mod edges;
+mod lag;
 mod nodes;
 mod postings;
 mod schema;
@@ -130,6 +131,38 @@ impl Index {
         done
     }
 
+    /// Looks whether the file is sound: its pages, its references, and that words and
+    /// lists of vectors agree with the nodes. Tells the first thing that is not.
+    pub fn check(&self) -> Result<()> {
+        let unusable = |why: String| KnowledgeError::Unusable {
+            path: self.path.display().to_string(),
+            why,
+        };
+        let sound: String = self
+            .connection
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if sound != "ok" {
+            return Err(unusable(sound));
+        }
+        let dangling = self
+            .connection
+            .prepare("PRAGMA foreign_key_check")?
+            .exists([])?;
+        if dangling {
+            return Err(unusable("a reference leads nowhere".into()));
+        }
+        for table in ["words", "identifiers"] {
+            let sql = format!(
+                "SELECT (SELECT count(*) FROM {table}_docsize) = (SELECT count(*) FROM nodes)"
+            );
+            if !self.connection.query_row(&sql, [], |row| row.get(0))? {
+                return Err(unusable(format!("`{table}` and the nodes do not agree")));
+            }
+        }
+        self.check_postings()?
+            .map_or(Ok(()), |why| Err(unusable(why)))
+    }
+
     /// A remark that is kept with the index.
     pub fn remark(&self, key: &str) -> Result<Option<String>> {
         let mut find = self
@@ -149,7 +182,7 @@ impl Index {
     }
 
     /// The embedder whose vectors are stored, if there are any.
-    fn stored_model(&self) -> Result<Option<Model>> {
+    pub(crate) fn stored_model(&self) -> Result<Option<Model>> {
         let stored = self.remark("embedder")?;
         Ok(stored.and_then(|stored| serde_json::from_str(&stored).ok()))
     }
@@ -157,6 +190,9 @@ impl Index {
     /// Makes all vectors anew if somebody else made those that are stored.
     fn adopt_embedder(&self) -> Result<()> {
         let model = self.embedder.model();
+        if self.embedder.is_away().is_some() {
+            return Ok(());
+        }
         if self.stored_model()?.as_ref() == Some(&model) {
             return Ok(());
         }

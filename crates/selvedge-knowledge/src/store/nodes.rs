@@ -61,19 +61,19 @@ impl Index {
         let vectors = self.embed_nodes(&borrowed)?;
         self.transaction(|index| {
             for (node, vector) in nodes.iter().zip(&vectors) {
-                index.put_embedded(node, None, vector)?;
+                index.put_embedded(node, None, Some(vector))?;
             }
             Ok(())
         })
     }
 
-    /// Stores a node whose vector was made already, as part of a transaction. Tells its
-    /// place, and whether anything it is found by has changed.
+    /// Stores a node whose vector was made already, or is made later, as part of a
+    /// transaction. Tells its place, and whether anything it is found by has changed.
     pub(crate) fn put_embedded(
         &self,
         node: &Node,
         file: Option<i64>,
-        vector: &Vector,
+        vector: Option<&Vector>,
     ) -> Result<(Row, bool)> {
         let fingerprint = node.fingerprint();
         let mut find = self
@@ -92,7 +92,10 @@ impl Index {
             self.forget_words(row)?;
         }
         self.put_words(row, node)?;
-        self.put_vector(row, node.domain(), vector)?;
+        match vector {
+            Some(vector) => self.put_vector(row, node.domain(), vector)?,
+            None => self.forget_vector(row)?,
+        }
         Ok((row, true))
     }
 
@@ -264,8 +267,16 @@ impl Index {
 
     /// Some nodes after a place, in order of place.
     pub(crate) fn nodes_after(&self, after: Row, limit: usize) -> Result<Vec<(Row, Node)>> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM nodes n WHERE n.key > ?1 ORDER BY n.key LIMIT {limit}");
+        self.rows_where("n.key > ?1 ORDER BY n.key", after, limit)
+    }
+
+    pub(super) fn rows_where(
+        &self,
+        condition: &str,
+        after: Row,
+        limit: usize,
+    ) -> Result<Vec<(Row, Node)>> {
+        let sql = format!("SELECT {COLUMNS} FROM nodes n WHERE {condition} LIMIT {limit}");
         let mut find = self.connection.prepare_cached(&sql)?;
         let rows = find.query_map([after], read_node)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -77,4 +77,35 @@ impl Index {
         }
         Ok(())
     }
+
+    /// What is wrong with the lists, if a vector is not in all of its own.
+    pub(super) fn check_postings(&self) -> Result<Option<String>> {
+        if !self.embedder().is_sparse() {
+            return Ok(None);
+        }
+        let mut listed: HashMap<i64, usize> = HashMap::new();
+        let mut find = self
+            .connection
+            .prepare("SELECT block, entries FROM postings")?;
+        let mut rows = find.query([])?;
+        while let Some(row) = rows.next()? {
+            let (block, entries): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            for entry in entries.chunks_exact(ENTRY_BYTES) {
+                let place = i64::from(u16::from_le_bytes([entry[0], entry[1]]));
+                *listed.entry(block * BLOCK + place).or_default() += 1;
+            }
+        }
+        let mut find = self
+            .connection
+            .prepare("SELECT key, length(embedding) FROM vectors")?;
+        let mut rows = find.query([])?;
+        while let Some(row) = rows.next()? {
+            let (key, bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let (has, wants) = (listed.get(&key).copied(), bytes as usize / ENTRY_BYTES);
+            if has.unwrap_or(0) != wants {
+                return Ok(Some(format!("vector {key} is not in all of its lists")));
+            }
+        }
+        Ok(None)
+    }
 }

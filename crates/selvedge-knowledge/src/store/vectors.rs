@@ -68,9 +68,7 @@ impl Index {
             };
             return Err(KnowledgeError::Dimension { expected, actual });
         }
-        self.connection
-            .prepare_cached("DELETE FROM vectors WHERE node = ?1")?
-            .execute([node])?;
+        self.forget_vector(node)?;
         if vector.is_empty() {
             return Ok(());
         }
@@ -81,6 +79,14 @@ impl Index {
         if let Vector::Sparse(entries) = vector {
             self.post(key, domain, entries);
         }
+        Ok(())
+    }
+
+    /// Removes a node's vector, which no longer says what the node does.
+    pub(super) fn forget_vector(&self, node: Row) -> Result<()> {
+        self.connection
+            .prepare_cached("DELETE FROM vectors WHERE node = ?1")?
+            .execute([node])?;
         Ok(())
     }
 
@@ -265,6 +271,16 @@ impl Index {
 
     /// Makes every vector anew, by today's embedder, in one transaction.
     pub(super) fn re_embed(&self, model: &Model) -> Result<()> {
+        let stored = serde_json::to_string(model).expect("a name and a number");
+        if self.embedder().is_slow() {
+            // They are made one after the other, by `make_vectors`.
+            return self.transaction(|index| {
+                index
+                    .connection
+                    .execute_batch("DELETE FROM vectors; DELETE FROM postings;")?;
+                index.set_remark("embedder", &stored)
+            });
+        }
         // Made before the transaction, for it may take long; what is indexed meanwhile
         // by somebody else would get vectors of the old kind, so that is looked for.
         let mut made: Vec<(Row, Domain, Vector)> = Vec::new();
@@ -279,7 +295,6 @@ impl Index {
                 made.push((*row, node.domain(), vector));
             }
         }
-        let stored = serde_json::to_string(model).expect("a name and a number");
         self.transaction(|index| {
             index
                 .connection
@@ -339,8 +354,10 @@ pub(crate) fn embedded_text(node: &Node) -> String {
     // The folders say what it belongs to; the extension says nothing.
     let path = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let tags = node.tags.join(" ");
+    let owner = node.owner();
+    // What it belongs to counts twice: a method rarely repeats the name of its type.
     format!(
-        "{} {} {path} {tags} {}",
+        "{} {} {path} {owner} {owner} {tags} {}",
         node.doc, node.signature, node.content
     )
 }

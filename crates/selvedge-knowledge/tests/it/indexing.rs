@@ -172,6 +172,29 @@ fn calls_imports_and_members_become_edges_that_follow_changes() {
     assert_eq!(found[0].node.path.as_deref(), Some("src/new.rs"));
 }
 
+#[test]
+fn what_is_in_a_module_is_found_before_the_line_that_declares_it() {
+    let world = World::new();
+    world.write("src/lib.rs", "mod retry;\nmod paint;\n");
+    world.write("src/retry.rs", RETRY);
+    world.write("src/paint.rs", "pub fn mix() {}\n");
+    let (index, _) = world.index();
+    for question in ["retry", "where do we retry", "the retry module"] {
+        let first = hits(&index, question).remove(0);
+        assert_ne!(first.node.node_type, NodeType::Module, "{question}");
+        assert_eq!(
+            first.node.path.as_deref(),
+            Some("src/retry.rs"),
+            "{question}"
+        );
+    }
+    let modules: Vec<NodeType> = hits(&index, "paint")
+        .iter()
+        .map(|h| h.node.node_type)
+        .collect();
+    assert!(modules.contains(&NodeType::Module), "it is still found");
+}
+
 /// More than are read ahead of the writer.
 const FILES: usize = 200;
 

@@ -1,8 +1,10 @@
 //! The index as a whole: real files, a real database, a clock that is told the time.
 
 mod acceptance;
+mod embedding;
 mod grammar;
 mod indexing;
+mod kill;
 mod memory;
 mod quality;
 mod world;

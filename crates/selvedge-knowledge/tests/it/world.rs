@@ -15,7 +15,10 @@ pub const DAY: i64 = 24 * 60 * 60 * 1000;
 pub const NOW: i64 = 4_000_000_000_000;
 
 pub struct World {
-    root: TempDir,
+    root: PathBuf,
+    /// Removed with its owner; a world of somebody else's stays.
+    #[expect(dead_code, reason = "it is only ever dropped")]
+    owned: Option<TempDir>,
     now: Arc<AtomicI64>,
 }
 
@@ -39,18 +42,39 @@ impl World {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
+        let world = Self::at(root.path());
         Self {
-            root,
+            owned: Some(root),
+            ..world
+        }
+    }
+
+    /// The world of another process.
+    pub fn at(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            owned: None,
             now: Arc::new(AtomicI64::new(NOW)),
         }
     }
 
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Removes the index with everything that belongs to it.
+    pub fn forget_index(&self) {
+        for ending in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{ending}", self.file().display()));
+        }
+    }
+
     pub fn project(&self) -> PathBuf {
-        self.root.path().join("project")
+        self.root.join("project")
     }
 
     pub fn file(&self) -> PathBuf {
-        self.root.path().join("index.db")
+        self.root.join("index.db")
     }
 
     pub fn write(&self, path: &str, text: &str) {

@@ -7,10 +7,13 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use selvedge_knowledge::{Progress, Project, Report, Watching, index_project, load_jsonl, watch};
+use selvedge_knowledge::{
+    Embedder, Index, Progress, Project, Report, Watching, index_project, load_jsonl, watch,
+};
 
 use super::run;
 use crate::config::Config;
+use crate::embedder;
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::Interrupt;
 use crate::knowledge::{self, Private};
@@ -51,7 +54,8 @@ impl IndexProject {
             Some(_) => run::workspace(None)?,
             None => run::workspace(self.directory.as_deref())?,
         };
-        secrets::learn(&Config::load(&paths, &here)?)?;
+        let config = Config::load(&paths, &here)?;
+        secrets::learn(&config)?;
         let stop = Arc::new(AtomicBool::new(false));
         let interrupt = Interrupt::listen(None, out::say)?;
         let (told, cancel) = (stop.clone(), interrupt.cancel.clone());
@@ -59,19 +63,28 @@ impl IndexProject {
             cancel.cancelled().await;
             told.store(true, Ordering::Relaxed);
         });
-        let worked = tokio::task::spawn_blocking(move || self.work(&paths, here, &stop));
+        let worked = tokio::task::spawn_blocking(move || {
+            let embedder = embedder::find(&config);
+            self.work(&paths, here, embedder, &stop)
+        });
         worked
             .await
             .map_err(|error| Error::failed("the indexer broke off").cause(error))?
     }
 
-    fn work(self, paths: &Paths, here: PathBuf, stop: &AtomicBool) -> Result {
+    fn work(
+        self,
+        paths: &Paths,
+        here: PathBuf,
+        embedder: Arc<dyn Embedder>,
+        stop: &AtomicBool,
+    ) -> Result {
         if let Some(corpus) = &self.jsonl {
-            return self.load(paths, corpus);
+            return self.load(paths, corpus, embedder, stop);
         }
         let index = match &self.index {
-            Some(file) => knowledge::open_at(paths, file)?,
-            None => knowledge::open(paths, &here)?,
+            Some(file) => knowledge::open_at(paths, file, embedder)?,
+            None => knowledge::open(paths, &here, embedder)?,
         };
         let bar = Bar::new();
         let project = Project {
@@ -88,6 +101,7 @@ impl IndexProject {
                     if report.indexed + report.removed > 0 {
                         self.tell(report, None);
                     }
+                    make_vectors(&index, stop);
                 }
                 Watching::Failed(error) => out::warn(&error.to_string()),
             })?;
@@ -97,13 +111,20 @@ impl IndexProject {
         let report = index_project(&index, &project)?;
         bar.clear();
         self.tell(&report, Some(begun));
+        make_vectors(&index, stop);
         match report.stopped {
             true => Ok(Exit::Interrupted),
             false => Ok(Exit::Done),
         }
     }
 
-    fn load(&self, paths: &Paths, corpus: &std::path::Path) -> Result {
+    fn load(
+        &self,
+        paths: &Paths,
+        corpus: &std::path::Path,
+        embedder: Arc<dyn Embedder>,
+        stop: &AtomicBool,
+    ) -> Result {
         let canonical = corpus.canonicalize().map_err(|error| {
             Error::usage(format!("`{}` cannot be read", corpus.display()))
                 .cause(error)
@@ -113,12 +134,13 @@ impl IndexProject {
             Some(file) => file.clone(),
             None => knowledge::file_of(paths, &canonical),
         };
-        let index = knowledge::open_at(paths, &file)?;
+        let index = knowledge::open_at(paths, &file, embedder)?;
         let bar = Bar::new();
         let begun = Instant::now();
         let report = load_jsonl(&index, &canonical, &Private, &|progress| bar.show(progress))?;
         bar.clear();
         self.tell(&report, Some(begun));
+        make_vectors(&index, stop);
         Ok(Exit::Done)
     }
 
@@ -152,6 +174,32 @@ impl IndexProject {
         if more > 0 {
             out::say(&format!("  left out {more} more; `--verbose` names them"));
         }
+    }
+}
+
+/// Makes the vectors that a slow embedder was left to make. What is searched meanwhile is
+/// found by its words, and whoever stops this goes on with it next time.
+fn make_vectors(index: &Index, stop: &AtomicBool) {
+    if let Some(why) = index.embedder().is_away() {
+        out::warn(&format!("no vectors are made, search is by words: {why}"));
+        return;
+    }
+    if !index.embedder().is_slow() {
+        return;
+    }
+    let bar = Bar::new();
+    let made = index.make_vectors(usize::MAX, stop, &|progress| bar.show(progress));
+    bar.clear();
+    match made.and_then(|made| Ok((made, index.vectors_missing()?))) {
+        Ok((0, 0)) => {}
+        Ok((made, 0)) => out::say(&format!("{} made", plural(made as u64, "vector"))),
+        Ok((made, left)) => out::say(&format!(
+            "{} made, {left} to be made by the next `selvedge index`",
+            plural(made as u64, "vector")
+        )),
+        Err(error) => out::warn(&format!(
+            "{error}; the rest is searched by words until the next `selvedge index`"
+        )),
     }
 }
 

@@ -8,6 +8,7 @@ use selvedge_ledger::Time;
 use serde_json::json;
 
 use super::run;
+use crate::embedder;
 use crate::error::{Error, Exit, Result};
 use crate::paths::Paths;
 use crate::text::{count, escape, moment, one_line, plural};
@@ -78,8 +79,11 @@ impl Which {
     fn open(&self) -> Result<Index> {
         let paths = Paths::find()?;
         match &self.index {
-            Some(file) => knowledge::find_named(&paths, file),
-            None => Ok(knowledge::find(&paths, &run::workspace(None)?)?.0),
+            Some(file) => knowledge::find_named(&paths, file, embedder::nobody()),
+            None => {
+                let here = run::workspace(None)?;
+                Ok(knowledge::find(&paths, &here, embedder::nobody())?.0)
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::run;
 use crate::config::Config;
+use crate::embedder;
 use crate::error::{Error, Exit, Result};
 use crate::knowledge;
 use crate::paths::Paths;
@@ -71,11 +72,15 @@ fn node_type(name: &str) -> std::result::Result<NodeType, String> {
 impl Search {
     pub fn perform(self) -> Result {
         let paths = Paths::find()?;
+        let here = run::workspace(self.directory.as_deref())?;
+        let embedder = match self.by {
+            By::Words => embedder::nobody(),
+            By::Hybrid | By::Likeness => embedder::find(&Config::load(&paths, &here)?),
+        };
         let (index, root) = match &self.index {
-            Some(file) => (knowledge::find_named(&paths, file)?, None),
+            Some(file) => (knowledge::find_named(&paths, file, embedder)?, None),
             None => {
-                let here = run::workspace(self.directory.as_deref())?;
-                let (index, root) = knowledge::find(&paths, &here)?;
+                let (index, root) = knowledge::find(&paths, &here, embedder)?;
                 (index, Some(root))
             }
         };
@@ -90,6 +95,9 @@ impl Search {
             && refresh(&paths, &index, root)?
         {
             found = index.search(&query)?;
+        }
+        if let Some(why) = &found.by_words_only {
+            out::warn(&format!("found by words only: {why}"));
         }
         match self.json {
             true => found.hits.iter().for_each(|hit| out::json(&line(hit))),

@@ -68,6 +68,11 @@ pub const KEYS: &[Key] = &[
     key("sandbox.memory_mb_max", Kind::Whole),
     key("sandbox.processes_max", Kind::Whole),
     key("secrets.prompt", Kind::Text),
+    key("knowledge.embedder", Kind::Text),
+    key("knowledge.model", Kind::Text),
+    key("knowledge.url", Kind::Text),
+    key("knowledge.key_variable", Kind::Text),
+    key("knowledge.folder", Kind::Text),
 ];
 
 /// Every key that is a table of the user's own names, and why a project's is not
@@ -279,6 +284,13 @@ impl Layer {
             warnings.push(format!(
                 "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
+            ));
+        }
+        let is_knowledge = |key: &&str, _: &mut toml::Value| key.starts_with("knowledge.");
+        for (key, _) in self.values.extract_if(.., is_knowledge) {
+            warnings.push(format!(
+                "`{key}` in `{file}` is ignored: it decides who reads your code; put it into \
+                 your own configuration"
             ));
         }
         for (name, why) in TABLES {

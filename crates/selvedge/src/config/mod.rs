@@ -9,6 +9,7 @@
 
 mod file;
 mod hooks;
+mod knowledge;
 mod layer;
 mod sandbox;
 mod settings;
@@ -22,6 +23,7 @@ use selvedge_tool::{Policy, Source};
 use serde::Deserialize;
 
 pub use hooks::chain;
+pub use knowledge::{EmbedderKind, KnowledgeSettings};
 pub use layer::Origin;
 pub use sandbox::SandboxMode;
 pub use settings::{Approve, Dollars, OnSecret, Settings};

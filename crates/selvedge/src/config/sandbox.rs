@@ -1,6 +1,6 @@
 //! `[sandbox]`: what commands may reach of this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use selvedge_tool::{Fence, HostRule, Mode, Network, Resources, Sandbox};
@@ -80,6 +80,13 @@ pub enum NetworkMode {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Place(#[schemars(with = "String")] PathBuf);
+
+impl Place {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl TryFrom<String> for Place {
     type Error = String;

@@ -11,6 +11,7 @@ use selvedge_tool::Rules;
 use serde::{Deserialize, Serialize};
 
 use super::hooks::Hook;
+use super::knowledge::KnowledgeSettings;
 use super::sandbox::SandboxSettings;
 use super::spending::{Budget, SoftLimit};
 
@@ -80,6 +81,10 @@ pub struct Settings {
     /// What must not be shown, sent or stored.
     #[serde(default)]
     pub secrets: SecretRules,
+    /// Who makes the vectors that a project is searched by. Not read from a project's
+    /// `.selvedge/config.toml`.
+    #[serde(default)]
+    pub knowledge: KnowledgeSettings,
     /// Servers of the Model Context Protocol. Not read from a project's
     /// `.selvedge/config.toml`; a project's servers stand in its `.mcp.json`.
     #[serde(default)]

@@ -7,6 +7,7 @@ mod bad_input;
 mod config;
 mod crews;
 mod demo;
+mod embedder;
 mod gate;
 mod hooks;
 mod json;
