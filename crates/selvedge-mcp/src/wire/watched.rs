@@ -72,6 +72,12 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        // Whoever listens may be called away while a fault is being dealt with, and comes
+        // back to hear what the server said after it.
+        if self.fault.get().is_some() {
+            let _ = self.inner.close().await;
+            return None;
+        }
         let message = self.inner.receive().await?;
         match self.check(&message) {
             Ok(()) => Some(message),
@@ -152,6 +158,18 @@ mod tests {
         assert!(count == 0 && fault.unwrap().contains("`8`, which was not asked"));
         let (count, fault) = hear([answer(json!(7)), answer(json!(7))]).await;
         assert!(count == 1 && fault.unwrap().contains("answered before"));
+    }
+
+    #[tokio::test]
+    async fn after_a_fault_nothing_is_heard_even_if_it_was_said_already() {
+        let fault = Fault::default();
+        let mut watched = Watched::new(Said([answer(json!(7))].into()), fault.clone());
+        let question = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+        let question = serde_json::from_value(question).unwrap();
+        watched.send(question).await.unwrap();
+        fault.set("it said what is not JSON");
+        assert!(watched.receive().await.is_none());
+        assert!(watched.inner.0.is_empty(), "it was not closed");
     }
 
     #[tokio::test]
