@@ -71,6 +71,7 @@ mod tools;
 mod upkeep;
 mod usage;
 
+pub use acting::TOOL as TOOL_PAUSE;
 pub use approvals::{Answer, Scope};
 pub use call::{
     AgentCall, AgentOutcome, Approved, Judged, ModelCall, ModelOutcome, Purpose, Reserved,
@@ -93,7 +94,7 @@ pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use slash::{SlashCommand, SlashError, expand, slash_commands};
 pub use spec::{Approve, RunSpec};
-pub use terms::Terms;
+pub use terms::{Terms, TodoTerms};
 pub use tools::{AGENT, DELEGATE};
 pub use upkeep::{Chore, Upkeep, UpkeepOutcome};
 pub use usage::{Begun, Charge, Row, Spending};
