@@ -31,6 +31,7 @@
 //! - `common`: the ceilings that all sessions share
 //! - `discretion`: what a model is not told, and what is not stored of its answers
 //! - `knowledge`: the index as tools
+//! - `documents`: documents, citations and requirements as tools
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -52,6 +53,7 @@ mod crew;
 mod definition;
 mod definitions;
 mod discretion;
+mod documents;
 mod hooks;
 mod instructions;
 mod judging;
@@ -81,6 +83,7 @@ pub use claims::{Claims, DISCREPANCIES};
 pub use context::{Context, Fit};
 pub use crew::{BuiltIn, Crew, CrewError, Crews, Ways};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
+pub use documents::{DocumentStores, document_tools};
 pub use hooks::{
     CommandHook, Did, Done, FIRST, Failure, Hook, Hooked, Hooks, Instead, LAST, Moment, NORMAL,
     Occasion, Reaction, Restore, RestoreOutcome, Seen, Setting,

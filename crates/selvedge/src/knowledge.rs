@@ -78,6 +78,15 @@ pub fn opener() -> OpenIndex {
     })
 }
 
+/// Opens the store that the jobs of one directory share, for the folder of a job. What is
+/// in the directory is not read for it.
+pub fn shared_opener() -> OpenIndex {
+    Arc::new(|root| {
+        let paths = Paths::find().map_err(|error| error.in_a_line())?;
+        open(&paths, selvedge_crews::job_base(root)).map_err(|error| error.in_a_line())
+    })
+}
+
 /// Brings an index up to date. `false` if somebody else is at it.
 pub fn refresh(index: &Index, root: &Path) -> selvedge_knowledge::Result<bool> {
     let project = Project {
