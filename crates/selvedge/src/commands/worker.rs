@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use selvedge_ledger::{Seq, StreamId};
-use selvedge_runtime::{LeaseError, Seat};
+use selvedge_ledger::{LeaseError, Seq, StreamId};
+use selvedge_runtime::Seat;
 use tokio::task::JoinSet;
 
 use crate::error::{Exit, Result};

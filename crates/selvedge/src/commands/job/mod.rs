@@ -1,5 +1,6 @@
 //! `job`: hours of document work, in the foreground or by workers.
 
+mod demo;
 mod logs;
 mod look;
 mod start;
@@ -9,7 +10,7 @@ use clap::Subcommand;
 use crate::commands::sessions::cancel::Cancel;
 use crate::error::Result;
 
-pub use start::{Order, config_error, order};
+pub use demo::demo;
 
 #[derive(Subcommand)]
 pub enum Job {
