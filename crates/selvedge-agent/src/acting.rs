@@ -96,7 +96,10 @@ impl AgentPerformer {
         let (name, nth) = (&used.call.name, scene.attempt % tries);
         let wait = || self.clock.now().plus_millis(pause_millis(nth));
         let detail = match nth {
-            0 => format!("`{name}` failed {tries} times; the last time: {}", output.text),
+            0 => format!(
+                "`{name}` failed {tries} times; the last time: {}",
+                output.text
+            ),
             _ => format!("`{name}` failed, and is tried again: {}", output.text),
         };
         Some(Hold {

@@ -138,7 +138,10 @@ impl Context {
     /// Asks for a summary of everything before the last turn, though it would fit; false
     /// if there is too little of it.
     pub fn compact(&mut self) -> bool {
-        let last = self.messages.iter().rposition(|m| m.role == Role::Assistant);
+        let last = self
+            .messages
+            .iter()
+            .rposition(|m| m.role == Role::Assistant);
         let is_worth = |end: &usize| *end > 2 && self.sum(1..*end) >= COMPACT_TOKENS_MIN;
         self.summary_end = last.filter(is_worth);
         self.summary_end.is_some()

@@ -14,8 +14,8 @@ use selvedge_runtime::{
     Scene,
 };
 use selvedge_tool::{
-    Caller, Checked, Desk, Grants, Lent, Offer, ResultStore, Skill, ToolContext, ToolOutput, Toolbox,
-    Workspace,
+    Caller, Checked, Desk, Grants, Lent, Offer, ResultStore, Skill, ToolContext, ToolOutput,
+    Toolbox, Workspace,
 };
 use serde_json::{Value, json};
 

@@ -91,8 +91,8 @@ pub use skills::{
 pub use survey::{Survey, Surveyed};
 pub use todo::{Desk, Todo, TodoBounds, TodoChange, TodoFile, TodoState, Todos};
 pub use tool::{
-    Caller, REQUEST_TOOLS, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec,
-    TOOL_SEARCH, USE_SKILL, World,
+    Caller, REQUEST_TOOLS, ResultStore, TOOL_SEARCH, Tool, ToolContext, ToolOutput, ToolProbe,
+    ToolSpec, USE_SKILL, World,
 };
 pub use toolbox::{Checked, Toolbox};
 pub use touch::Touch;

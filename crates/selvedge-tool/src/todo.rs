@@ -203,7 +203,11 @@ impl Todos {
             ("Pending", TodoState::Pending),
         ] {
             text.push_str(&format!("\n## {title}\n\n"));
-            let mark = if state == TodoState::Completed { 'x' } else { ' ' };
+            let mark = if state == TodoState::Completed {
+                'x'
+            } else {
+                ' '
+            };
             let items: Vec<&Todo> = self.items.iter().filter(|t| t.state == state).collect();
             for todo in &items {
                 text.push_str(&format!("- [{mark}] {}. {}\n", todo.id, todo.content));
@@ -263,7 +267,9 @@ impl TodoFile {
         let TodoBounds { min, max } = bounds;
         if !(min..=max).contains(&list.len()) {
             let count = list.len();
-            return Err(format!("{path} has {count} todos, and {min} to {max} are needed"));
+            return Err(format!(
+                "{path} has {count} todos, and {min} to {max} are needed"
+            ));
         }
         let mut todos: Vec<Todo> = Vec::new();
         for (at, item) in (1..).zip(list) {
@@ -306,7 +312,10 @@ impl TodoFile {
             text.push_str(&format!("    content: {}\n", quoted(&todo.content)));
             if todo.state != TodoState::default() {
                 let state = serde_json::to_value(todo.state).unwrap_or_default();
-                text.push_str(&format!("    status: {}\n", state.as_str().unwrap_or_default()));
+                text.push_str(&format!(
+                    "    status: {}\n",
+                    state.as_str().unwrap_or_default()
+                ));
             }
             if !todo.notes.is_empty() {
                 text.push_str(&format!("    notes: {}\n", quoted(&todo.notes)));
@@ -345,10 +354,22 @@ mod tests {
             ("phase: one", "no `todos` list"),
             ("todos: 3", "no `todos` list"),
             ("todos: [{id: 1, content: a}]", "has 1 todos, and 2 to 3"),
-            ("todos: [{content: a}, {id: 2, content: b}]", "item 1 of todos.yaml has no integer"),
-            ("todos: [{id: x, content: a}, {id: 2, content: b}]", "item 1"),
-            ("todos: [{id: 1, content: a}, {id: 2, content: ' '}]", "item 2"),
-            ("todos: [{id: 1, content: a}, {id: 1, content: b}]", "id 1 occurs twice"),
+            (
+                "todos: [{content: a}, {id: 2, content: b}]",
+                "item 1 of todos.yaml has no integer",
+            ),
+            (
+                "todos: [{id: x, content: a}, {id: 2, content: b}]",
+                "item 1",
+            ),
+            (
+                "todos: [{id: 1, content: a}, {id: 2, content: ' '}]",
+                "item 2",
+            ),
+            (
+                "todos: [{id: 1, content: a}, {id: 1, content: b}]",
+                "id 1 occurs twice",
+            ),
         ] {
             let refused = TodoFile::check(text, BOUNDS).unwrap_err();
             assert!(refused.contains(reason), "{text}: {refused}");
@@ -380,7 +401,10 @@ mod tests {
         });
         assert_eq!(todos.current().unwrap().id, 3, "more priority is sooner");
         todos.apply(&TodoChange::Started { id: 2 });
-        assert_eq!(todos.render(), "[todos: test, 1 of 3 completed]\n[x] 1. a\n[>] 2. b\n[ ] 3. c");
+        assert_eq!(
+            todos.render(),
+            "[todos: test, 1 of 3 completed]\n[x] 1. a\n[>] 2. b\n[ ] 3. c"
+        );
         assert!(todos.page().contains("## Notes\n\n- 1: well"));
     }
 }

@@ -236,7 +236,9 @@ impl Follower {
                     keeper.tell(&*ledger, &event).await;
                     if let Some(line) = job.tell(&event)? {
                         let spent = progress::spent(&story.spending.total());
-                        progress.say(&format!("  {line} · {spent}"));
+                        let parts = [line, spent].into_iter().filter(|part| !part.is_empty());
+                        let parts: Vec<String> = parts.collect();
+                        progress.say(&format!("  {}", parts.join(" · ")));
                     }
                 }
                 if let Some(waiter) = waiter {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::TOOL_PAUSE;
-use selvedge_crews::{Connections, JOB, JobSpec, JobView, Stand, error_report, job_base, write_error};
+use selvedge_crews::{
+    Connections, JOB, JobSpec, JobView, Stand, error_report, job_base, write_error,
+};
 use selvedge_ledger::{Lease, Position, StreamId, StreamInfo};
 use selvedge_mcp::Fleet;
 use selvedge_runtime::{NoWatcher, Rest, Signal, Status};
@@ -50,8 +52,14 @@ pub async fn is_driven(store: &Store, session: &StreamId) -> Result<bool> {
 /// Whether a worker can bring a job forward: it was submitted, nobody drives it, and it
 /// does not wait for a person.
 pub async fn is_to_be_taken(store: &Store, info: &StreamInfo) -> Result<bool> {
-    let last = store.ledger.read(&info.id, info.head.saturating_sub(1)).await?;
-    if last.last().is_some_and(|event| &*event.kind == "RunFinished") {
+    let last = store
+        .ledger
+        .read(&info.id, info.head.saturating_sub(1))
+        .await?;
+    if last
+        .last()
+        .is_some_and(|event| &*event.kind == "RunFinished")
+    {
         return Ok(false);
     }
     let view = view(store, &info.id).await?;
@@ -68,6 +76,20 @@ pub async fn is_to_be_taken(store: &Store, info: &StreamInfo) -> Result<bool> {
 
 /// The pause of a job whose driver was told to stop.
 const INTERRUPTED: &str = "interrupted";
+
+/// Who hears what is said to a session: of a job, the phase that is under way.
+pub async fn ear(store: &Store, session: &StreamId) -> Result<StreamId> {
+    let info = store.ledger.stream(session).await?;
+    if info.is_none_or(|info| info.kind != JOB) {
+        return Ok(session.clone());
+    }
+    let books = sessions::books(&*store.ledger, session).await?;
+    let open = books
+        .into_iter()
+        .rev()
+        .find(|(_, book)| book.ended.is_none());
+    Ok(open.map_or_else(|| session.clone(), |(stream, _)| stream))
+}
 
 /// Opens a job that waits for a worker.
 pub async fn open(
@@ -108,9 +130,11 @@ pub async fn do_job(
 ) -> Result<Outcome> {
     let spec = drive::spec_of(store, session).await?;
     if !spec.workspace.is_dir() {
-        return Err(Error::failed(format!("the folder of job `{session}` is gone"))
-            .cause(format!("`{}` is not a directory", spec.workspace.display()))
-            .hint("put it back, or cancel the job"));
+        return Err(
+            Error::failed(format!("the folder of job `{session}` is gone"))
+                .cause(format!("`{}` is not a directory", spec.workspace.display()))
+                .hint("put it back, or cancel the job"),
+        );
     }
     let base = job_base(&spec.workspace);
     let config = Config::load(&store.paths, base)?;
@@ -121,7 +145,11 @@ pub async fn do_job(
     let toolbox = Arc::new(wiring::toolbox(store, &servers));
     let driver = wiring::driver(store, models, toolbox, Arc::new(NoWatcher));
     let before = view(store, session).await?;
-    for (stream, reason) in before.pauses.keys().filter(|(_, reason)| reason == INTERRUPTED) {
+    for (stream, reason) in before
+        .pauses
+        .keys()
+        .filter(|(_, reason)| reason == INTERRUPTED)
+    {
         let reason = Some(reason.clone());
         sessions::send(store, stream, &Signal::Resume { reason }).await?;
     }
@@ -182,9 +210,13 @@ pub fn check_connections(connections: &Connections) -> Result<()> {
         let unreachable = |why: String| {
             Error::failed(format!("{name} at `{place}` does not answer"))
                 .cause(format!("`connections.{key}`: {why}"))
-                .hint(format!("start it, or leave `connections.{key}` out: the embedded store serves"))
+                .hint(format!(
+                    "start it, or leave `connections.{key}` out: the embedded store serves"
+                ))
         };
-        let found = place.to_socket_addrs().map_err(|error| unreachable(error.to_string()))?;
+        let found = place
+            .to_socket_addrs()
+            .map_err(|error| unreachable(error.to_string()))?;
         let mut last = "it has no address".to_owned();
         let is_there = found.into_iter().any(|address| {
             let tried = std::net::TcpStream::connect_timeout(&address, CONNECT_WAIT);
@@ -193,12 +225,11 @@ pub fn check_connections(connections: &Connections) -> Result<()> {
         if !is_there {
             return Err(unreachable(last));
         }
-        return Err(
-            Error::usage(format!("{name} cannot be used by jobs yet")).cause(format!(
+        return Err(Error::usage(format!("{name} cannot be used by jobs yet"))
+            .cause(format!(
                 "`connections.{key}` names `{place}`, and this version has the embedded store only"
             ))
-            .hint(format!("leave `connections.{key}` out")),
-        );
+            .hint(format!("leave `connections.{key}` out")));
     }
     Ok(())
 }

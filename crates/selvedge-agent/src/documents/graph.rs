@@ -20,9 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "find_similar_requirements",
         description: "Requirements in the graph that are most like a statement.",
-        arguments: || {
-            json!({ "text": text("The statement."), "limit": number("How many. Default: 5.") })
-        },
+        arguments: || json!({ "text": text("The statement."), "limit": number("How many. Default: 5.") }),
         required: &["text"],
         world: World::Reads,
         act: similar,
@@ -154,7 +152,9 @@ fn duplicates(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     if let Some(id) = wanted
         && !all.iter().any(|requirement| requirement.id == id)
     {
-        return Err(Trouble(format!("there is no requirement `{id}` in the cache")));
+        return Err(Trouble(format!(
+            "there is no requirement `{id}` in the cache"
+        )));
     }
     let graph = store.entities(Some(LABELS[0]), &Map::new())?;
     let mut pairs = Vec::new();
@@ -164,7 +164,8 @@ fn duplicates(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
         }
         let others = all.iter().enumerate();
         // Without an id, every pair once.
-        let others = others.filter(|(n, other)| other.id != one.id && (wanted.is_some() || *n > at));
+        let others =
+            others.filter(|(n, other)| other.id != one.id && (wanted.is_some() || *n > at));
         for (_, other) in others {
             let likeness = alike(&one.text, &other.text);
             if likeness >= DUPLICATE_MIN {
@@ -223,7 +224,10 @@ fn create(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
 fn relate(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     let store = asked.shared()?;
     let (source, target) = (asked.wanted("source")?, asked.wanted("target")?);
-    let by_id = json!({ "id": target }).as_object().cloned().unwrap_or_default();
+    let by_id = json!({ "id": target })
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     if store.entities(None, &by_id)?.is_empty() {
         let label = asked.text("label").unwrap_or(LABELS[1]);
         if label == LABELS[0] {
@@ -237,7 +241,9 @@ fn relate(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
         })?;
     }
     let kind = asked.wanted("kind")?;
-    let notes = asked.text("notes").map(|notes| ("notes".to_owned(), json!(notes)));
+    let notes = asked
+        .text("notes")
+        .map(|notes| ("notes".to_owned(), json!(notes)));
     store.relate(&Relation {
         source: source.to_owned(),
         target: target.to_owned(),

@@ -96,7 +96,10 @@ fn chunk(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     let path = asked.wanted("path")?;
     let (paged, digest) = read(asked, path)?;
     let size = asked.number("size").unwrap_or(CHUNK_CHARS).max(200);
-    let overlap = asked.number("overlap").unwrap_or(OVERLAP_CHARS).min(size / 2);
+    let overlap = asked
+        .number("overlap")
+        .unwrap_or(OVERLAP_CHARS)
+        .min(size / 2);
     let chunks = chunks(&paged.pages, size, overlap);
     if chunks.len() > CHUNKS_MAX {
         let why = format!("{} chunks are too many: choose a larger size", chunks.len());
@@ -205,7 +208,10 @@ mod tests {
     #[test]
     fn chunks_begin_at_headings_know_their_page_and_overlap() {
         let long = "word ".repeat(200);
-        let pages = [format!("# One\nshort\n1.2 Retention of records\n{long}"), "end".into()];
+        let pages = [
+            format!("# One\nshort\n1.2 Retention of records\n{long}"),
+            "end".into(),
+        ];
         let chunks = chunks(&pages, 400, 50);
         assert_eq!(chunks[0].heading, "One");
         assert_eq!(chunks[1].heading, "Retention of records");
@@ -223,4 +229,3 @@ mod tests {
         assert!(!is_heading("2 records are kept.") && !is_heading("#hash"));
     }
 }
-

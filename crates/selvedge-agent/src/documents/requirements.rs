@@ -44,9 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "query_similar_requirements",
         description: "The requirements in the cache that are most like a statement.",
-        arguments: || {
-            json!({ "text": text("The statement."), "limit": number("How many. Default: 5.") })
-        },
+        arguments: || json!({ "text": text("The statement."), "limit": number("How many. Default: 5.") }),
         required: &["text"],
         world: World::Reads,
         act: similar,
@@ -79,7 +77,9 @@ fn list(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
 
 fn similar(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     let limit = asked.number("limit").unwrap_or(5).min(50);
-    let found = asked.shared()?.similar_requirements(asked.wanted("text")?, limit)?;
+    let found = asked
+        .shared()?
+        .similar_requirements(asked.wanted("text")?, limit)?;
     let found: Vec<Value> = found
         .into_iter()
         .map(|(requirement, likeness)| {

@@ -13,9 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "semantic_search",
         description: "Find passages in the files of the workspace by what they mean.",
-        arguments: || {
-            json!({ "query": text("The question."), "limit": number("How many. Default: 5.") })
-        },
+        arguments: || json!({ "query": text("The question."), "limit": number("How many. Default: 5.") }),
         required: &["query"],
         world: World::Reads,
         act: search,
@@ -41,7 +39,9 @@ pub(super) const ROWS: &[Row] = &[
 
 fn search(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     let limit = asked.number("limit").unwrap_or(5).min(50);
-    let found = asked.own()?.search(&Query::new(asked.wanted("query")?).at_most(limit))?;
+    let found = asked
+        .own()?
+        .search(&Query::new(asked.wanted("query")?).at_most(limit))?;
     let hits: Vec<Value> = found
         .hits
         .iter()
@@ -66,8 +66,12 @@ fn index_file(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
     let index = asked.own()?;
     let count = index.passages_of(&place)?;
     match count {
-        0 => Err(Trouble(format!("`{path}` is not in the index: it has no text"))),
-        count => Ok(ToolOutput::ok(format!("`{path}` is in the index: {count} passages"))),
+        0 => Err(Trouble(format!(
+            "`{path}` is not in the index: it has no text"
+        ))),
+        count => Ok(ToolOutput::ok(format!(
+            "`{path}` is in the index: {count} passages"
+        ))),
     }
 }
 

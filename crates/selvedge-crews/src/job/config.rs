@@ -466,7 +466,9 @@ impl Configs {
                     hint: Some("let one of them extend `defaults`".into()),
                 });
             }
-            let found = self.file(&name)?.ok_or_else(|| self.unknown(&name, file, line))?;
+            let found = self
+                .file(&name)?
+                .ok_or_else(|| self.unknown(&name, file, line))?;
             wanted = found.value["$extends"].as_str().map(str::to_owned);
             files.push(found);
         }
@@ -500,8 +502,19 @@ impl Configs {
         let names = self.names();
         let hint = nearest(name, names.iter().map(String::as_str));
         let (key, reason, file) = match file.is_empty() {
-            true => ("", format!("there is no config of this name; there are {}", names.join(", ")), name.to_owned()),
-            false => ("$extends", format!("names `{name}`, which is no config"), file),
+            true => (
+                "",
+                format!(
+                    "there is no config of this name; there are {}",
+                    names.join(", ")
+                ),
+                name.to_owned(),
+            ),
+            false => (
+                "$extends",
+                format!("names `{name}`, which is no config"),
+                file,
+            ),
         };
         ConfigError {
             file,
@@ -571,7 +584,11 @@ fn checked(path: &str, text: &str) -> Result<Value, ConfigError> {
             let mut known = Vec::new();
             keys(&schema, &mut known);
             let hint = nearest(&key, known.iter().map(String::as_str));
-            (format!("{at}/{key}"), "is not a key that a config has".to_owned(), hint)
+            (
+                format!("{at}/{key}"),
+                "is not a key that a config has".to_owned(),
+                hint,
+            )
         }
         _ => (at, format!("cannot be that: {error}"), None),
     };
@@ -622,7 +639,10 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<Strin
 impl LoadedConfig {
     /// An error about `key`, in the file that says it.
     fn wrong(&self, pointer: &str, reason: String, hint: Option<String>) -> ConfigError {
-        let file = self.files.iter().find(|file| file.value.pointer(pointer).is_some());
+        let file = self
+            .files
+            .iter()
+            .find(|file| file.value.pointer(pointer).is_some());
         let file = file.unwrap_or(&self.files[0]);
         ConfigError {
             file: file.path.clone(),
@@ -757,22 +777,50 @@ mod tests {
     #[test]
     fn what_is_wrong_is_shown_with_file_line_key_reason_and_the_nearest_name() {
         let cases = [
-            ("{\"limits\": {\n  \"max_iteration\": 3}}", "limits.max_iteration", 2, "`max_iterations`"),
-            ("{\n\n\"phase_settings\": {\"min_todos\": \"five\"}}", "phase_settings.min_todos", 3, ""),
+            (
+                "{\"limits\": {\n  \"max_iteration\": 3}}",
+                "limits.max_iteration",
+                2,
+                "`max_iterations`",
+            ),
+            (
+                "{\n\n\"phase_settings\": {\"min_todos\": \"five\"}}",
+                "phase_settings.min_todos",
+                3,
+                "",
+            ),
             ("{\"loop\":\n \"phases\"}", "loop", 1, ""),
-            ("{\"phase_settings\": {\"min_todos\": 9,\n\"max_todos\": 3}}", "phase_settings.min_todos", 1, ""),
-            ("{\"workspace\": {\"structure\": [\"a\",\n\"../b\"]}}", "workspace.structure.1", 2, ""),
+            (
+                "{\"phase_settings\": {\"min_todos\": 9,\n\"max_todos\": 3}}",
+                "phase_settings.min_todos",
+                1,
+                "",
+            ),
+            (
+                "{\"workspace\": {\"structure\": [\"a\",\n\"../b\"]}}",
+                "workspace.structure.1",
+                2,
+                "",
+            ),
             ("{\"$extends\": \"default\"}", "$extends", 1, "`defaults`"),
             ("{\n\"a\" 1}", "", 2, ""),
         ];
         for (text, key, line, hint) in cases {
             let (_folder, configs) = configs(&[("mine", text)]);
             let error = configs.load("mine").unwrap_err();
-            assert_eq!((error.key.as_str(), error.line), (key, Some(line)), "{error}");
+            assert_eq!(
+                (error.key.as_str(), error.line),
+                (key, Some(line)),
+                "{error}"
+            );
             assert!(error.file.ends_with("mine/config.json"), "{error}");
-            assert!(error.hint.clone().unwrap_or_default().contains(hint), "{error:?}");
+            assert!(
+                error.hint.clone().unwrap_or_default().contains(hint),
+                "{error:?}"
+            );
         }
-        let (_folder, configs) = configs(&[("mine", "{\"tools\": {\"domain\":\n[\"cite_documents\"]}}")]);
+        let (_folder, configs) =
+            configs(&[("mine", "{\"tools\": {\"domain\":\n[\"cite_documents\"]}}")]);
         let loaded = configs.load("mine").unwrap();
         let error = loaded.check_tools(&["cite_document".into()]).unwrap_err();
         // The defaults of the other groups are not known here, and come first.
@@ -787,6 +835,9 @@ mod tests {
         ]);
         let error = configs.load("a").unwrap_err();
         assert!(error.reason.contains("circle: a → b → a"), "{error}");
-        assert!(error.file.ends_with("b/config.json") && error.line == Some(2), "{error:?}");
+        assert!(
+            error.file.ends_with("b/config.json") && error.line == Some(2),
+            "{error:?}"
+        );
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use selvedge_tool::{Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, TodoFile, World};
+use selvedge_tool::{TodoFile, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use serde_json::{Value, json};
 
 /// Reads what lasts over phases.
@@ -41,8 +41,9 @@ impl Tool for PhaseOpen {
         let workspace = context.workspace.clone();
         let read = tokio::task::spawn_blocking(move || read_memory(&workspace)).await;
         match read.expect("reading a file does not panic") {
-            Ok(text) => ToolOutput::ok(format!("read {MEMORY}"))
-                .with_facts(json!({ "workspace_md": text })),
+            Ok(text) => {
+                ToolOutput::ok(format!("read {MEMORY}")).with_facts(json!({ "workspace_md": text }))
+            }
             Err(why) => ToolOutput::error(why),
         }
     }
@@ -62,7 +63,9 @@ fn read_memory(workspace: &selvedge_tool::Workspace) -> Result<String, String> {
     let mut text = String::from_utf8_lossy(&content).into_owned();
     if bytes > content.len() as u64 {
         let shown = content.len();
-        text.push_str(&format!("\n[TRUNCATED: {shown} of {bytes} bytes; use read_file]"));
+        text.push_str(&format!(
+            "\n[TRUNCATED: {shown} of {bytes} bytes; use read_file]"
+        ));
     }
     Ok(text)
 }
@@ -96,8 +99,9 @@ impl Tool for PhaseClose {
         let (workspace, input) = (context.workspace.clone(), input.clone());
         let put = tokio::task::spawn_blocking(move || put_away(&workspace, &input)).await;
         match put.expect("writing a file does not panic") {
-            Ok(path) => ToolOutput::ok(format!("archived to {path}"))
-                .with_facts(json!({ "path": path })),
+            Ok(path) => {
+                ToolOutput::ok(format!("archived to {path}")).with_facts(json!({ "path": path }))
+            }
             Err(error) => ToolOutput::error(format!("the todos cannot be archived: {error}")),
         }
     }

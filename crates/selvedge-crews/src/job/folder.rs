@@ -75,7 +75,11 @@ impl JobFolder {
         let memory = format!(
             "# Workspace\n\nJob of config `{}`. Instructions: instructions.md\n\n## Inputs\n\n{}",
             config.name(),
-            if listed.is_empty() { "none\n".into() } else { listed.concat() }
+            if listed.is_empty() {
+                "none\n".into()
+            } else {
+                listed.concat()
+            }
         );
         for (name, text) in [("instructions.md", instructions), (MEMORY, &memory)] {
             let file = path.join(name);
@@ -111,8 +115,14 @@ mod tests {
     #[test]
     fn jobs_of_one_directory_share_its_base() {
         assert_eq!(job_base(Path::new("/p/workspace/job_x")), Path::new("/p"));
-        assert_eq!(job_base(Path::new("/p/other/job_x")), Path::new("/p/other/job_x"));
-        assert_eq!(job_base(Path::new("/p/workspace/x")), Path::new("/p/workspace/x"));
+        assert_eq!(
+            job_base(Path::new("/p/other/job_x")),
+            Path::new("/p/other/job_x")
+        );
+        assert_eq!(
+            job_base(Path::new("/p/workspace/x")),
+            Path::new("/p/workspace/x")
+        );
     }
 
     #[test]

@@ -8,7 +8,12 @@ pub(super) fn line_of(text: &str, pointer: &str) -> Option<usize> {
         at: 0,
     };
     let at = scan.find(&wanted)?;
-    Some(1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count())
+    Some(
+        1 + text.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count(),
+    )
 }
 
 struct Scan<'a> {

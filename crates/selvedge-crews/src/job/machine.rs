@@ -75,8 +75,11 @@ enum Stage {
     New,
     /// What lasts is being read.
     Opening,
-    /// The phase is under way, with this for its memory.
-    Working { memory: String },
+    /// The phase is under way, with this for its memory, and what people said before it.
+    Working {
+        memory: String,
+        said: Vec<String>,
+    },
     /// The todos are being put away.
     Closing,
     Ended(Ending),
@@ -134,7 +137,7 @@ impl Machine for JobMachine {
             Stage::New => return Due::Idle,
             Stage::Ended(ending) => return Due::Ended(ending.clone()),
             Stage::Opening => begun.using(PHASE_OPEN, "o", json!({})),
-            Stage::Working { memory } => match begun.phase(memory) {
+            Stage::Working { memory, said } => match begun.phase(memory, said) {
                 Ok(effect) => effect,
                 Err(why) => return Due::Ended(failure(why)),
             },
@@ -182,6 +185,7 @@ impl JobMachine {
                 let memory = outcome.facts["workspace_md"].as_str().unwrap_or_default();
                 self.stage = Stage::Working {
                     memory: memory.to_owned(),
+                    said: std::mem::take(&mut begun.said),
                 };
             }
             Stage::Closing => {
@@ -208,7 +212,9 @@ impl JobMachine {
         };
         begun.iterations += report.turns;
         begun.todos = report.todos;
-        begun.said = report.unheard.iter().map(said).collect();
+        // What the phase did not hear was said to it before what waits for the next.
+        let unheard = report.unheard.iter().map(said);
+        begun.said = unheard.chain(std::mem::take(&mut begun.said)).collect();
         if report.end["job"] == "completed" {
             let summary = report.end["summary"].as_str().unwrap_or_default();
             self.stage = Stage::Ended(Ending {
@@ -291,14 +297,14 @@ impl Begun {
     }
 
     /// The child run that a phase is, or why there cannot be one.
-    fn phase(&self, memory: &str) -> Result<Effect<AgentCall>, String> {
+    fn phase(&self, memory: &str, said: &[String]) -> Result<Effect<AgentCall>, String> {
         let left = self.terms.iterations_max.saturating_sub(self.iterations);
         if left == 0 {
             let most = self.terms.iterations_max;
             return Err(format!("it used all {most} of its iterations"));
         }
         let agent = self.kind.agent();
-        let child = self.spec.child(agent, Payload::inline(self.request()));
+        let child = self.spec.child(agent, Payload::inline(self.request(said)));
         let mut child = child.ok_or_else(|| format!("there is no agent `{agent}` in it"))?;
         let prompt = self.terms.prompts.get(agent).map_or("", String::as_str);
         let system = format!(
@@ -344,7 +350,7 @@ impl Begun {
     }
 
     /// The first message of the phase: what is to be done, and nothing of before.
-    fn request(&self) -> String {
+    fn request(&self, said: &[String]) -> String {
         let mut text = match self.kind {
             PhaseKind::Free => "Do the job that instructions.md describes.".to_owned(),
             PhaseKind::Strategic => "Work through the todos of this strategic phase.".to_owned(),
@@ -360,7 +366,7 @@ impl Begun {
         if !request.trim().is_empty() {
             text.push_str(&format!("\n\nThe user's words: {request}"));
         }
-        for said in &self.said {
+        for said in said {
             text.push_str(&format!("\n\nThe user said meanwhile: {said}"));
         }
         text
@@ -373,7 +379,10 @@ fn said(text: &Payload) -> String {
     // both.
     match (text.blob(), text.text()) {
         (None, Some(text)) => text.to_string(),
-        _ => format!("[a message of {} bytes, too long to be passed on]", text.len()),
+        _ => format!(
+            "[a message of {} bytes, too long to be passed on]",
+            text.len()
+        ),
     }
 }
 

@@ -15,15 +15,22 @@ const MARK: &str = "selvedge";
 /// What there is to report; `None` if the job has not failed.
 pub fn error_report(view: &JobView) -> Option<Value> {
     let session = view.session.as_ref()?;
-    let tool = view.pauses.iter().find(|((_, reason), (_, until))| {
-        reason == TOOL_PAUSE && until.is_none()
-    });
+    let tool = view
+        .pauses
+        .iter()
+        .find(|((_, reason), (_, until))| reason == TOOL_PAUSE && until.is_none());
     let (what, resume) = match (view.stand(), tool) {
-        (Stand::Stopped, Some((_, (detail, _)))) => {
-            (detail.clone(), format!("selvedge job run --resume {session}"))
-        }
+        (Stand::Stopped, Some((_, (detail, _)))) => (
+            detail.clone(),
+            format!("selvedge job run --resume {session}"),
+        ),
         (Stand::Failed, _) => {
-            let text = view.ended.as_ref()?.result.text().map(|text| text.to_string());
+            let text = view
+                .ended
+                .as_ref()?
+                .result
+                .text()
+                .map(|text| text.to_string());
             let why = text.unwrap_or_else(|| format!("see `selvedge job logs {session}`"));
             // Nothing would be different the next time, so it does not go on by itself.
             (why, format!("selvedge sessions fork {session}"))

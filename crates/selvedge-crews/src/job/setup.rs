@@ -22,8 +22,14 @@ const JOB_COMPLETE: &str = "job_complete";
 const PHASE: &str = "phase";
 
 const PROMPTS: [(PhaseKind, &str); 3] = [
-    (PhaseKind::Strategic, include_str!("../../prompts/strategic.md")),
-    (PhaseKind::Tactical, include_str!("../../prompts/tactical.md")),
+    (
+        PhaseKind::Strategic,
+        include_str!("../../prompts/strategic.md"),
+    ),
+    (
+        PhaseKind::Tactical,
+        include_str!("../../prompts/tactical.md"),
+    ),
     (PhaseKind::Free, include_str!("../../prompts/free.md")),
 ];
 
@@ -70,9 +76,9 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
         search_for_tools(phase, toolbox);
         phase.terms = terms(config, *kind);
         let prompt = prompt(*kind).trim_end();
-        let said = said.as_deref().map(|said| {
-            format!("\n\nThe user asks this of every agent:\n\n{}", said.trim())
-        });
+        let said = said
+            .as_deref()
+            .map(|said| format!("\n\nThe user asks this of every agent:\n\n{}", said.trim()));
         let prompt = format!("{prompt}{}", said.unwrap_or_default());
         prompts.insert(agent.to_owned(), prompt);
     }
@@ -290,4 +296,3 @@ pub(super) fn offered_bytes(spec: &RunSpec) -> u64 {
     let offers = spec.offers.as_ref();
     offers.map_or(0, |offers| offers.definitions.len())
 }
-

@@ -67,7 +67,10 @@ impl JobView {
             "RunStarted" if is_root => {
                 self.session = Some(event.stream.clone());
                 self.folder = event.decode::<RunStarted<RunSpec>>()?.spec.workspace;
-                self.terms = event.decode::<RunStarted<JobPart>>().ok().map(|s| s.spec.job);
+                self.terms = event
+                    .decode::<RunStarted<JobPart>>()
+                    .ok()
+                    .map(|s| s.spec.job);
             }
             "RunStarted" => {
                 let spec = event.decode::<RunStarted<RunSpec>>()?.spec;
@@ -140,7 +143,11 @@ impl JobView {
         let (done, all) = (self.todos.done(), self.todos.items.len());
         match kind {
             PhaseKind::Free => format!("{done} of {all} todos"),
-            _ => format!("phase {} ({}), {done} of {all} todos", self.phase, kind.word()),
+            _ => format!(
+                "phase {} ({}), {done} of {all} todos",
+                self.phase,
+                kind.word()
+            ),
         }
     }
 

@@ -59,7 +59,10 @@ fn a_job_ends_and_stays_inside_whatever_the_model_says() {
     let [done, failed, tactical] = counts;
     eprintln!("{done} done in one phase, {failed} failed, {tactical} done with tactical phases");
     assert_eq!(counts.iter().sum::<u64>(), SEEDS);
-    assert!(counts.iter().all(|count| *count > 0), "every end is met: {counts:?}");
+    assert!(
+        counts.iter().all(|count| *count > 0),
+        "every end is met: {counts:?}"
+    );
 }
 
 /// A config with small bounds, so that a thousand jobs are over soon.
@@ -121,7 +124,10 @@ async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &P
     let beside = std::fs::read_dir(root).unwrap().count();
     assert_eq!(beside, 2, "{again}: something was written beside");
     let mut view = JobView::default();
-    let (events, _) = ledger.session_after(&session, Position::default()).await.unwrap();
+    let (events, _) = ledger
+        .session_after(&session, Position::default())
+        .await
+        .unwrap();
     for event in &events {
         view.apply(event).unwrap();
         if &*event.kind == "ToolCallFinished" {
@@ -134,10 +140,16 @@ async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &P
     match ending.status {
         Status::Done => {
             assert!(completed && view.stand() == Stand::Done, "{again}");
-            assert!(view.phase % 2 == 1, "{again}: a job is completed in a strategic phase");
+            assert!(
+                view.phase % 2 == 1,
+                "{again}: a job is completed in a strategic phase"
+            );
             for tactical in (2..view.phase).step_by(2) {
                 let archive = folder.path.join(format!("archive/phase_{tactical}.yaml"));
-                assert!(archive.exists(), "{again}: phase {tactical} left no archive");
+                assert!(
+                    archive.exists(),
+                    "{again}: phase {tactical} left no archive"
+                );
             }
             if view.phase > 1 { 2 } else { 0 }
         }
@@ -146,8 +158,11 @@ async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &P
 }
 
 fn tools() -> Toolbox {
-    static TOOLS: LazyLock<Toolbox> =
-        LazyLock::new(|| desk_tools().into_iter().fold(Toolbox::core(), Toolbox::with));
+    static TOOLS: LazyLock<Toolbox> = LazyLock::new(|| {
+        desk_tools()
+            .into_iter()
+            .fold(Toolbox::core(), Toolbox::with)
+    });
     TOOLS.clone()
 }
 

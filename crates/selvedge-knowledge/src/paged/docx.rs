@@ -10,7 +10,8 @@ use quick_xml::events::Event;
 const XML_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub(super) fn pages(bytes: &[u8]) -> Result<Vec<String>, String> {
-    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(|e| e.to_string())?;
+    let mut archive =
+        zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(|e| e.to_string())?;
     let part = archive.by_name("word/document.xml");
     let part = part.map_err(|_| "it has no `word/document.xml`".to_owned())?;
     let mut xml = Vec::new();

@@ -8,7 +8,10 @@ fn docx(xml: &str) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Deflated);
-    for (name, text) in [("[Content_Types].xml", "<Types/>"), ("word/document.xml", xml)] {
+    for (name, text) in [
+        ("[Content_Types].xml", "<Types/>"),
+        ("word/document.xml", xml),
+    ] {
         writer.start_file(name, options).unwrap();
         writer.write_all(text.as_bytes()).unwrap();
     }

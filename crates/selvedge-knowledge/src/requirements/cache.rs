@@ -169,7 +169,9 @@ impl RequirementCache for Index {
             params![id, status],
         )?;
         match changed {
-            0 => Err(KnowledgeError::Request(format!("there is no requirement `{id}`"))),
+            0 => Err(KnowledgeError::Request(format!(
+                "there is no requirement `{id}`"
+            ))),
             _ => Ok(()),
         }
     }

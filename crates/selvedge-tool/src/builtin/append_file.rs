@@ -119,13 +119,18 @@ mod tests {
         let (checked, evidence) = world.prepare("append_file", input).await;
         let probe = world.probe(&checked, &evidence).await;
         assert_eq!(probe, ToolProbe::DidNotHappen);
-        assert_eq!(world.run(&checked, &evidence).await.text, "added to `log.md`");
+        assert_eq!(
+            world.run(&checked, &evidence).await.text,
+            "added to `log.md`"
+        );
         assert_eq!(world.read("log.md"), "one\ntwo\n");
         let probe = world.probe(&checked, &evidence).await;
         assert!(matches!(probe, ToolProbe::Happened(_)), "{probe:?}");
         // What was prepared before somebody else wrote is not added.
         assert!(world.run(&checked, &evidence).await.is_error);
-        let output = world.call("append_file", json!({"path": "n.md", "content": "x"})).await;
+        let output = world
+            .call("append_file", json!({"path": "n.md", "content": "x"}))
+            .await;
         assert!(!output.is_error && world.read("n.md") == "x");
     }
 }

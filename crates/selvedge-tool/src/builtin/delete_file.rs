@@ -93,7 +93,13 @@ mod tests {
         std::fs::write(world.outside().join("canary"), "c").unwrap();
         let beside = world.outside().join("canary");
         std::os::unix::fs::symlink(&beside, world.root().join("link")).unwrap();
-        for path in ["../canary", beside.to_str().unwrap(), "link", "a", ".git/config"] {
+        for path in [
+            "../canary",
+            beside.to_str().unwrap(),
+            "link",
+            "a",
+            ".git/config",
+        ] {
             let output = world.call("delete_file", json!({ "path": path })).await;
             assert!(output.is_error, "{path}: {}", output.text);
         }

@@ -91,8 +91,20 @@ mod tests {
     async fn folders_and_files_are_counted() {
         let world = World::new(&[("a/x.md", "12345"), ("a/y.md", "1"), ("z", "")]);
         let output = world.call("get_workspace_summary", json!({})).await;
-        assert!(output.text.contains("  a/  2 files, 6 bytes\n"), "{}", output.text);
-        assert!(output.text.contains("  ./  1 files, 0 bytes\n"), "{}", output.text);
-        assert!(output.text.contains("  a/x.md  5 bytes\n"), "{}", output.text);
+        assert!(
+            output.text.contains("  a/  2 files, 6 bytes\n"),
+            "{}",
+            output.text
+        );
+        assert!(
+            output.text.contains("  ./  1 files, 0 bytes\n"),
+            "{}",
+            output.text
+        );
+        assert!(
+            output.text.contains("  a/x.md  5 bytes\n"),
+            "{}",
+            output.text
+        );
     }
 }

@@ -44,7 +44,9 @@ impl Tool for ToolSearch {
         let by_words = fulfil(&offers, &Wish::Intent(query.clone()));
         let mut loaded = by_words.map(|found| found.loaded).unwrap_or_default();
         if loaded.is_empty()
-            && let Ok(pattern) = regex::RegexBuilder::new(&query).case_insensitive(true).build()
+            && let Ok(pattern) = regex::RegexBuilder::new(&query)
+                .case_insensitive(true)
+                .build()
         {
             let is_meant = |text: &str| pattern.is_match(text);
             let found = offers

@@ -101,7 +101,8 @@ async fn search(endpoint: &Endpoint, query: &str) -> Result<Value, ToolOutput> {
     if bytes.len() > ANSWER_BYTES_MAX {
         return Err(permanent(format!("it answered {} bytes", bytes.len())));
     }
-    serde_json::from_slice(&bytes).map_err(|error| permanent(format!("its answer is no JSON: {error}")))
+    serde_json::from_slice(&bytes)
+        .map_err(|error| permanent(format!("its answer is no JSON: {error}")))
 }
 
 fn encoded(text: &str) -> String {
@@ -125,7 +126,11 @@ fn shown(answer: &Value, limit: usize) -> ToolOutput {
     let lines = list.iter().take(limit).map(|item| {
         let said = word(item, &["content", "snippet", "description"]);
         let said: String = said.chars().take(SNIPPET_CHARS_MAX).collect();
-        format!("- {}\n  {}\n  {said}", word(item, &["title"]), word(item, &["url", "link"]))
+        format!(
+            "- {}\n  {}\n  {said}",
+            word(item, &["title"]),
+            word(item, &["url", "link"])
+        )
     });
     ToolOutput::ok(lines.collect::<Vec<_>>().join("\n"))
 }

@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 use crate::error::{Exit, Result};
 use crate::interrupt::Interrupt;
 use crate::jobs::{self, Outcome};
-use crate::wiring::Store;
 use crate::out;
+use crate::wiring::Store;
 
 #[derive(Args)]
 pub struct Worker {
@@ -95,7 +95,11 @@ impl Worker {
             }
             let wait = Duration::from_secs(self.interval.into());
             // While others are at the last ones, it is looked more often.
-            let wait = if self.drain { wait.min(Duration::from_millis(100)) } else { wait };
+            let wait = if self.drain {
+                wait.min(Duration::from_millis(100))
+            } else {
+                wait
+            };
             tokio::select! {
                 Some(ended) = at_work.join_next() => {
                     let (id, done) = match ended {

@@ -27,9 +27,10 @@ impl Tool for ArchiveAndReset {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "archive_and_reset".into(),
-            description: "At the end of a phase: put the todos into archive/ and begin a new list. \
+            description:
+                "At the end of a phase: put the todos into archive/ and begin a new list. \
                           What was said so far is summarised."
-                .into(),
+                    .into(),
             schema: schema::of::<Arguments>(),
             world: World::Writes,
         }
@@ -58,7 +59,10 @@ impl Tool for ArchiveAndReset {
     }
 
     async fn probe(&self, context: &ToolContext, _: &Value, evidence: &Value) -> ToolProbe {
-        match writing(context, evidence).probe(context, evidence, "").await {
+        match writing(context, evidence)
+            .probe(context, evidence, "")
+            .await
+        {
             ToolProbe::Happened(output) if !output.is_error => {
                 ToolProbe::Happened(archived(context, evidence))
             }
@@ -86,5 +90,9 @@ fn plain(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let plain: String = words.join("_").chars().take(NAME_CHARS_MAX).collect();
-    if plain.is_empty() { "phase".into() } else { plain }
+    if plain.is_empty() {
+        "phase".into()
+    } else {
+        plain
+    }
 }

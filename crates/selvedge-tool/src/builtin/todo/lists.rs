@@ -158,6 +158,8 @@ todo_tool!(
     |context, Nothing {}| {
         let todos = &context.desk.todos;
         let (done, all) = (todos.done(), todos.items.len());
-        Ok(ToolOutput::ok(format!("{done} of {all} todos are completed")))
+        Ok(ToolOutput::ok(format!(
+            "{done} of {all} todos are completed"
+        )))
     }
 );

@@ -82,7 +82,11 @@ fn stamp(seconds: u64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -122,7 +126,9 @@ mod tests {
         let output = world.call("todo_complete", json!({})).await;
         assert!(output.is_error);
         assert!(
-            output.text.starts_with("Phase transition rejected: todos.yaml not found"),
+            output
+                .text
+                .starts_with("Phase transition rejected: todos.yaml not found"),
             "{}",
             output.text
         );
@@ -139,7 +145,11 @@ mod tests {
         let contents = ["a", "b"];
         let world = world(Todos::numbered("work", contents), json!({ "open_max": 2 }));
         let output = world.call("add_todo", json!({ "content": "c" })).await;
-        assert!(output.is_error && output.text.contains("2 todos"), "{}", output.text);
+        assert!(
+            output.is_error && output.text.contains("2 todos"),
+            "{}",
+            output.text
+        );
     }
 
     #[tokio::test]
@@ -151,7 +161,10 @@ mod tests {
         assert_eq!(output.facts["todo"]["change"], "archived");
         assert_eq!(output.facts["compact"], true);
         let path = output.facts["path"].as_str().unwrap();
-        assert!(path.starts_with("archive/todos_phase_1_read_write_"), "{path}");
+        assert!(
+            path.starts_with("archive/todos_phase_1_read_write_"),
+            "{path}"
+        );
         assert!(world.read(path).contains("## Pending\n\n- [ ] 1. a"));
     }
 
@@ -161,8 +174,14 @@ mod tests {
         world.write("output/report.md", "r");
         let input = json!({ "summary": "done", "outputs": ["output/none.md"] });
         let output = world.call("job_complete", input).await;
-        assert!(output.is_error && output.text.contains("none.md"), "{}", output.text);
-        let output = world.call("job_complete", json!({ "summary": "done" })).await;
+        assert!(
+            output.is_error && output.text.contains("none.md"),
+            "{}",
+            output.text
+        );
+        let output = world
+            .call("job_complete", json!({ "summary": "done" }))
+            .await;
         assert!(!output.is_error, "{}", output.text);
         let file: Value = serde_json::from_str(&world.read("output/completion.json")).unwrap();
         assert_eq!(file["status"], "completed");

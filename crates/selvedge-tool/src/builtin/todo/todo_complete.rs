@@ -74,7 +74,9 @@ async fn complete(context: &ToolContext, input: &Value) -> Result<ToolOutput, To
     }
     let mut facts = facts(&change);
     if !rules.ends {
-        return Ok(ToolOutput::ok(format!("Todo {id} is completed; none is left.")).with_facts(facts));
+        return Ok(
+            ToolOutput::ok(format!("Todo {id} is completed; none is left.")).with_facts(facts),
+        );
     }
     let mut end = json!({});
     if let Some(bounds) = rules.next {

@@ -100,7 +100,11 @@ fn listing(folder: &Path) -> String {
                 continue;
             }
             let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
-            let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+            let name = path
+                .strip_prefix(folder)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
             lines.push(format!("  {name}  ({bytes} bytes)"));
         }
     }

@@ -48,5 +48,9 @@ fn shown(session: &StreamId, event: &Event) -> String {
     let below = event.stream.as_str().trim_start_matches(session.as_str());
     let stream = if below.is_empty() { "." } else { below };
     let data = one_line(event.data.get(), 120);
-    format!("{}  {stream}  {:<17}  {data}", moment(event.time), event.kind)
+    format!(
+        "{}  {stream}  {:<17}  {data}",
+        moment(event.time),
+        event.kind
+    )
 }

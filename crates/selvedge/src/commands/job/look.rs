@@ -71,10 +71,13 @@ impl Status {
         let store = Store::open()?;
         let session = sessions::find(&store, &self.job).await?;
         let info = store.ledger.stream(&session).await?;
-        let info = info.filter(|info| info.kind == selvedge_crews::JOB).ok_or_else(|| {
-            Error::usage(format!("`{session}` is not a job"))
-                .hint(format!("look at it with `selvedge sessions show {session}`"))
-        })?;
+        let info = info
+            .filter(|info| info.kind == selvedge_crews::JOB)
+            .ok_or_else(|| {
+                Error::usage(format!("`{session}` is not a job")).hint(format!(
+                    "look at it with `selvedge sessions show {session}`"
+                ))
+            })?;
         let view = jobs::view(&store, &session).await?;
         let state = state(&store, &info, &view).await?;
         if self.json {
@@ -83,7 +86,10 @@ impl Status {
         }
         let mut lines = vec![
             format!("job {session}: {state}"),
-            format!("  config: {}", view.terms.as_ref().map_or("?", |t| &t.config)),
+            format!(
+                "  config: {}",
+                view.terms.as_ref().map_or("?", |t| &t.config)
+            ),
             format!("  folder: {}", escape(&view.folder.display().to_string())),
             format!("  progress: {}, {} in all", view.progress(), view.completed),
             format!("  iterations: {}", view.iterations()),
@@ -93,7 +99,10 @@ impl Status {
             lines.push(format!("  spent: {spent}"));
         }
         for ((_, reason), (detail, _)) in &view.pauses {
-            lines.push(format!("  stands still: {reason}: {}", one_line(detail, 200)));
+            lines.push(format!(
+                "  stands still: {reason}: {}",
+                one_line(detail, 200)
+            ));
         }
         if let Some(ending) = &view.ended {
             let text = store.ledger.text(&ending.result).await?;

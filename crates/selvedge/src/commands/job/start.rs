@@ -11,6 +11,7 @@ use selvedge_crews::{
 };
 use selvedge_ledger::StreamId;
 use selvedge_mcp::Fleet;
+use selvedge_runtime::Signal;
 
 use crate::commands::{resume, run};
 use crate::config::{Approve, Config, Dollars};
@@ -86,7 +87,17 @@ impl RunJob {
         if let Some(id) = &self.resume {
             let store = Store::open()?;
             let session = sessions::find(&store, id).await?;
-            let said = Vec::new();
+            let Order {
+                budget,
+                budget_tokens,
+                ..
+            } = self.order;
+            let raise = Signal::RaiseBudget {
+                usd: budget.map(|budget| budget.0),
+                tokens: budget_tokens.map(u64::from),
+            };
+            let is_raised = budget.is_some() || budget_tokens.is_some();
+            let said = is_raised.then_some(raise).into_iter().collect();
             return resume::resume(&store, &session, said, self.order.script, options).await;
         }
         let paths = Paths::find()?;
@@ -97,7 +108,10 @@ impl RunJob {
         let ordered = order(&paths, &base, &config, &models, &servers, self.order, false)?;
         let store = Store::open_at(paths)?;
         let (session, spec) = ordered.make(&store, text.as_deref())?;
-        out::say(&format!("job {session} in {}", spec.run.workspace.display()));
+        out::say(&format!(
+            "job {session} in {}",
+            spec.run.workspace.display()
+        ));
         let start = Start::Job(Box::new(spec));
         drive::session(&store, models, &servers, &session, start, options).await
     }
@@ -113,7 +127,10 @@ impl Submit {
         let ordered = order(&paths, &base, &config, &models, &servers, self.order, true)?;
         let store = Store::open_at(paths)?;
         let (session, spec) = ordered.make(&store, text.as_deref())?;
-        out::say(&format!("submitted, to be done in {}", spec.run.workspace.display()));
+        out::say(&format!(
+            "submitted, to be done in {}",
+            spec.run.workspace.display()
+        ));
         jobs::open(&store, models, &servers, &session, spec).await?;
         out::line(session.as_str());
         Ok(Exit::Done)
@@ -254,13 +271,8 @@ impl Ordered {
         } = self;
         let session = StreamId::new(store.chance.id("s"));
         let id = session.as_str().trim_start_matches("s_");
-        let JobFolder { path, documents } = JobFolder::make(
-            &base,
-            id,
-            &loaded.config,
-            &loaded.instructions,
-            &documents,
-        )?;
+        let JobFolder { path, documents } =
+            JobFolder::make(&base, id, &loaded.config, &loaded.instructions, &documents)?;
         spec.job.documents = documents;
         spec.run.sandbox.temp = Some(store.paths.temp(&session));
         spec.run.workspace.clone_from(&path);
@@ -279,12 +291,14 @@ impl Ordered {
 pub fn config_error(error: ConfigError) -> Error {
     let hint = error.hint.clone();
     let file = error.file.clone();
-    Error::usage(error.to_string())
-        .hint(hint.unwrap_or_else(|| format!("correct `{file}`; `selvedge config schema job` says what it may have")))
+    Error::usage(error.to_string()).hint(hint.unwrap_or_else(|| {
+        format!("correct `{file}`; `selvedge config schema job` says what it may have")
+    }))
 }
 
 impl From<FolderError> for Error {
     fn from(error: FolderError) -> Self {
-        Self::failed(error.to_string()).hint("make the directory writable, or name another with `-C`")
+        Self::failed(error.to_string())
+            .hint("make the directory writable, or name another with `-C`")
     }
 }

@@ -7,11 +7,38 @@ use super::*;
 #[test]
 fn a_wrong_config_is_refused_with_file_line_key_reason_and_the_nearest_name() {
     for (config, parts) in [
-        (json!({ "tools": { "domain": ["cite_documents"] } }), ["tools.domain.0", "the tool `cite_documents`, which does not exist", "`cite_document`"]),
-        (json!({ "limits": { "max_iterations": "many" } }), ["limits.max_iterations", "not of type \"integer\"", "config schema job"]),
-        (json!({ "limit": {} }), ["`limit`", "is not a key that a config has", "`limits`"]),
-        (json!({ "$extends": "mine" }), ["$extends", "is a circle: mine → mine", "defaults"]),
-        (json!({ "connections": { "postgres": "postgres://127.0.0.1:9/x" } }), ["PostgreSQL at `127.0.0.1:9`", "connections.postgres", "embedded"]),
+        (
+            json!({ "tools": { "domain": ["cite_documents"] } }),
+            [
+                "tools.domain.0",
+                "the tool `cite_documents`, which does not exist",
+                "`cite_document`",
+            ],
+        ),
+        (
+            json!({ "limits": { "max_iterations": "many" } }),
+            [
+                "limits.max_iterations",
+                "not of type \"integer\"",
+                "config schema job",
+            ],
+        ),
+        (
+            json!({ "limit": {} }),
+            ["`limit`", "is not a key that a config has", "`limits`"],
+        ),
+        (
+            json!({ "$extends": "mine" }),
+            ["$extends", "is a circle: mine → mine", "defaults"],
+        ),
+        (
+            json!({ "connections": { "postgres": "postgres://127.0.0.1:9/x" } }),
+            [
+                "PostgreSQL at `127.0.0.1:9`",
+                "connections.postgres",
+                "embedded",
+            ],
+        ),
     ] {
         let world = world(config);
         let output = run(&world, &two_phases());
@@ -19,9 +46,16 @@ fn a_wrong_config_is_refused_with_file_line_key_reason_and_the_nearest_name() {
         for part in parts {
             assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
         }
-        assert!(!world.work().join("workspace").exists(), "nothing was written");
+        assert!(
+            !world.work().join("workspace").exists(),
+            "nothing was written"
+        );
         if !output.stderr.contains("PostgreSQL") {
-            assert!(output.stderr.contains("mine/config.json`, line 1"), "{}", output.stderr);
+            assert!(
+                output.stderr.contains("mine/config.json`, line 1"),
+                "{}",
+                output.stderr
+            );
             assert_eq!(output.code, 2);
         }
     }
@@ -34,11 +68,19 @@ fn the_schema_of_configs_is_published_and_an_unknown_config_is_answered_with_the
     let schema: Value = serde_json::from_str(&output.stdout).unwrap();
     assert!(schema["properties"]["phase_settings"].is_object());
     assert_eq!(schema["additionalProperties"], false);
-    let output = world.output(&mut run_command(&world, &two_phases(), &["--config", "creater"]));
+    let output = world.output(&mut run_command(
+        &world,
+        &two_phases(),
+        &["--config", "creater"],
+    ));
     assert_eq!(output.code, 2, "{}", output.stderr);
     assert!(output.stderr.contains("`creator`"), "{}", output.stderr);
     let missing = ["--config", "mine", "--document", "none.pdf"];
     let output = world.output(&mut run_command(&world, &two_phases(), &missing));
     assert_eq!(output.code, 2, "{}", output.stderr);
-    assert!(output.stderr.contains("no document `none.pdf`"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("no document `none.pdf`"),
+        "{}",
+        output.stderr
+    );
 }

@@ -61,7 +61,11 @@ fn a_tool_that_fails_three_times_and_then_works_passes_with_four_tries() {
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert_eq!(asked.load(Ordering::SeqCst), 4);
     let answers = answers(&events(&world));
-    assert!(answers.iter().any(|(tool, text, _)| tool == "web_search" && text.contains("Found")));
+    assert!(
+        answers
+            .iter()
+            .any(|(tool, text, _)| tool == "web_search" && text.contains("Found"))
+    );
 }
 
 #[test]
@@ -74,17 +78,39 @@ fn with_three_tries_the_job_stops_and_goes_on_from_there_when_it_is_resumed() {
     let place = folder(&world).join("output/error.json");
     let error = read_json(&place);
     assert_eq!(error["status"], "failed");
-    assert!(error["what"].as_str().unwrap().contains("`web_search` failed 3 times"), "{error}");
+    assert!(
+        error["what"]
+            .as_str()
+            .unwrap()
+            .contains("`web_search` failed 3 times"),
+        "{error}"
+    );
     assert_eq!(error["where"]["tool"], "web_search");
     assert_eq!(error["where"]["phase"], 2);
     let session = world.session();
     let resume = format!("selvedge job run --resume {session}");
     assert_eq!(error["resume"], resume);
+    // What is said meanwhile is heard by the phase that stands still.
+    let steered = world.selvedge(&["sessions", "steer", &session, "mind the gap"]);
+    assert_eq!(steered.code, 0, "{}", steered.stderr);
     let status = world.selvedge(&["job", "status", &session]);
     assert!(status.stdout.contains(": failed"), "{}", status.stdout);
     let resumed = world.selvedge(&["job", "run", "--resume", &session]);
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
-    assert_eq!(asked.load(Ordering::SeqCst), 4, "the one call was made again, and no other");
-    assert_eq!(read(&folder(&world).join("output/count.md")), "forty-two\nwords\n");
+    assert_eq!(
+        asked.load(Ordering::SeqCst),
+        4,
+        "the one call was made again, and no other"
+    );
+    assert_eq!(
+        read(&folder(&world).join("output/count.md")),
+        "forty-two\nwords\n"
+    );
     assert!(!place.exists(), "it has not failed any more");
+    let heard = sent(&world, "tactical", 2);
+    assert!(
+        heard
+            .iter()
+            .any(|request| request["messages"].to_string().contains("mind the gap"))
+    );
 }

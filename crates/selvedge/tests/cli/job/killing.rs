@@ -19,7 +19,10 @@ fn until_killed(mut command: Command, kill_after: usize) -> Vec<Value> {
         .unwrap();
     let mut seen = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let Ok(event) = line.map_err(drop).and_then(|line| serde_json::from_str(&line).map_err(drop)) else {
+        let Ok(event) = line
+            .map_err(drop)
+            .and_then(|line| serde_json::from_str(&line).map_err(drop))
+        else {
             break;
         };
         seen.push(event);
@@ -56,14 +59,28 @@ fn a_killed_job_goes_on_in_the_same_phase_with_the_same_todos_and_repeats_nothin
         let resumed = world.selvedge(&["job", "run", "--resume", &session]);
         assert_eq!(resumed.code, 0, "after event {n}: {}", resumed.stderr);
         let place = folder(&world);
-        assert_eq!(read(&place.join("output/count.md")), "forty-two\nwords\n", "after event {n}");
-        assert_eq!(read(&place.join("archive/phase_2.yaml")), archive, "after event {n}");
+        assert_eq!(
+            read(&place.join("output/count.md")),
+            "forty-two\nwords\n",
+            "after event {n}"
+        );
+        assert_eq!(
+            read(&place.join("archive/phase_2.yaml")),
+            archive,
+            "after event {n}"
+        );
         let events = events(&world);
         let phases = events.iter().filter(|e| e["kind"] == "RunStarted").count();
-        assert_eq!(phases, 4, "after event {n}: the job and its three phases, each once");
+        assert_eq!(
+            phases, 4,
+            "after event {n}: the job and its three phases, each once"
+        );
         let finished = answers(&events).len();
         let unkilled = answers(&all).len();
-        assert_eq!(finished, unkilled, "after event {n}: no finished call was made again");
+        assert_eq!(
+            finished, unkilled,
+            "after event {n}: no finished call was made again"
+        );
         let after = world.selvedge(&["job", "status", &session, "--json"]);
         let after: Value = serde_json::from_str(&after.stdout).unwrap();
         assert_eq!(after["todos_completed_in_all"], 12, "after event {n}");

@@ -24,7 +24,10 @@ fn world(config: Value) -> World {
         all[key] = value.clone();
     }
     world.write("work/.selvedge/configs/mine/config.json", &all.to_string());
-    world.write("work/.selvedge/configs/mine/instructions.md", "Count the words.\n");
+    world.write(
+        "work/.selvedge/configs/mine/instructions.md",
+        "Count the words.\n",
+    );
     world
 }
 
@@ -40,7 +43,9 @@ fn completing(count: usize) -> Vec<Value> {
 
 /// A list of so many todos.
 fn todo_write(count: usize) -> Value {
-    let todos: Vec<Value> = (1..=count).map(|n| json!({ "content": format!("todo {n}") })).collect();
+    let todos: Vec<Value> = (1..=count)
+        .map(|n| json!({ "content": format!("todo {n}") }))
+        .collect();
     json!({ "todo_write": { "phase": "Counting", "todos": todos } })
 }
 
@@ -116,16 +121,30 @@ fn events(world: &World) -> Vec<Value> {
     events.stdout.lines().map(parse).collect()
 }
 
-/// What tools answered, in order: the tool, the text, and whether it failed.
+/// What tools answered, in the order of the calls: the tool, the text, and whether it
+/// failed. Calls that only look end in any order.
 fn answers(events: &[Value]) -> Vec<(String, String, bool)> {
-    let finished = events.iter().filter(|event| event["kind"] == "ToolCallFinished");
-    finished
-        .map(|event| {
-            let outcome = &event["data"]["outcome"];
-            let word = |name: &str| outcome[name].as_str().unwrap_or_default().to_owned();
-            (word("tool"), word("text"), outcome["is_error"] == true)
-        })
-        .collect()
+    let finished = events
+        .iter()
+        .filter(|event| event["kind"] == "ToolCallFinished");
+    let mut finished: Vec<&Value> = finished.collect();
+    finished.sort_by_cached_key(|event| {
+        let effect = event["data"]["effect"]
+            .as_str()
+            .unwrap()
+            .trim_start_matches('t');
+        let numbers = effect
+            .split('.')
+            .map(|part| part.parse::<u32>().unwrap_or(0));
+        let stream = event["stream"].as_str().unwrap().to_owned();
+        (stream, numbers.collect::<Vec<_>>())
+    });
+    let answer = |event: &Value| {
+        let outcome = &event["data"]["outcome"];
+        let word = |name: &str| outcome[name].as_str().unwrap_or_default().to_owned();
+        (word("tool"), word("text"), outcome["is_error"] == true)
+    };
+    finished.into_iter().map(answer).collect()
 }
 
 /// What was sent to an agent at a task, request by request.
@@ -133,5 +152,8 @@ fn sent(world: &World, agent: &str, task: u32) -> Vec<Value> {
     let session = world.home().join("data/sessions").join(world.session());
     let path = session.join(format!("{agent}/task-{task:03}/to_model.jsonl"));
     let lines = read(&path);
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }

@@ -6,7 +6,12 @@ use super::*;
 
 #[test]
 fn path_attacks_are_refused_by_every_file_tool() {
-    let tools = ["extract_document_text", "chunk_document", "cite_document", "index_file_for_search"];
+    let tools = [
+        "extract_document_text",
+        "chunk_document",
+        "cite_document",
+        "index_file_for_search",
+    ];
     let world = world(json!({ "tools": { "domain": tools } }));
     let canary = world.write("work/canary.md", "canary\n");
     let outside = world.write("outside/secret.md", "canary\n");
@@ -29,7 +34,15 @@ fn path_attacks_are_refused_by_every_file_tool() {
     ];
     let mut calls = Vec::new();
     for path in paths {
-        for tool in ["read_file", "delete_file", "file_exists", "list_files", "extract_document_text", "chunk_document", "index_file_for_search"] {
+        for tool in [
+            "read_file",
+            "delete_file",
+            "file_exists",
+            "list_files",
+            "extract_document_text",
+            "chunk_document",
+            "index_file_for_search",
+        ] {
             calls.push(json!({ tool: { "path": path } }));
         }
         calls.push(json!({ "write_file": { "path": path, "content": "x" } }));
@@ -46,7 +59,9 @@ fn path_attacks_are_refused_by_every_file_tool() {
         tactical.insert(0, attack);
     }
     let mut command = run_command(&world, &agents, &["--config", "mine", "--json"]);
-    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
     let mut child = child.spawn().unwrap();
     let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut is_linked = false;
@@ -64,13 +79,22 @@ fn path_attacks_are_refused_by_every_file_tool() {
         .filter(|(tool, _, _)| calls.iter().any(|call| call.get(tool).is_some()))
         .collect();
     assert!(count > 1 && attacked.len() >= calls.len());
-    let done: Vec<_> = attacked.iter().take(calls.len()).filter(|(_, _, is_error)| !is_error).collect();
+    let done: Vec<_> = attacked
+        .iter()
+        .take(calls.len())
+        .filter(|(_, _, is_error)| !is_error)
+        .collect();
     // The first file calls are those of the plan.
-    let done: Vec<_> = done.into_iter().filter(|(_, text, _)| !text.contains("`workspace.md`") && !text.contains("`main_plan.md`")).collect();
+    let done: Vec<_> = done
+        .into_iter()
+        .filter(|(_, text, _)| !text.contains("`workspace.md`") && !text.contains("`main_plan.md`"))
+        .collect();
     assert!(done.is_empty(), "{done:?}");
     for place in [&canary, &outside] {
         assert_eq!(read(place), "canary\n");
     }
-    let beside = std::fs::read_dir(outside.parent().unwrap()).unwrap().count();
+    let beside = std::fs::read_dir(outside.parent().unwrap())
+        .unwrap()
+        .count();
     assert_eq!(beside, 1, "nothing was written through the link");
 }

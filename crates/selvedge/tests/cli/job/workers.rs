@@ -12,13 +12,19 @@ const JOBS: usize = 100;
 
 fn worker(world: &World, arguments: &[&str]) -> Child {
     let mut command = world.command(&["worker"]);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.spawn().unwrap()
 }
 
 fn states(world: &World) -> Vec<Value> {
     let list = world.selvedge(&["job", "list", "--json"]);
-    list.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    list.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A job that is over after one strategic phase.
@@ -42,7 +48,11 @@ fn two_workers_do_a_hundred_jobs_each_once_and_one_that_is_killed_is_replaced() 
     let mut first = worker(&world, &["--jobs", "4"]);
     let mut second = worker(&world, &["--jobs", "4", "--drain"]);
     until("some jobs are done", || {
-        states(&world).iter().filter(|job| job["state"] == "done").count() >= 5
+        states(&world)
+            .iter()
+            .filter(|job| job["state"] == "done")
+            .count()
+            >= 5
     });
     // Whatever it is at is taken over by the other.
     let pid = rustix::process::Pid::from_child(&first);
@@ -58,6 +68,34 @@ fn two_workers_do_a_hundred_jobs_each_once_and_one_that_is_killed_is_replaced() 
         assert_eq!(read(&folder.join("output/count.md")), "once\n", "{job}");
         assert!(folder.join("output/completion.json").exists());
     }
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_leaves_its_job_to_the_next() {
+    let world = world(json!({}));
+    let mut agents = short();
+    agents["strategic"][1]["delay"] = json!("20s");
+    let slow = script(&world, &agents);
+    let mut submit = world.command(&["job", "submit", "--config", "mine", "--script"]);
+    let id = world.output(submit.arg(&slow)).stdout.trim().to_owned();
+    let mut first = worker(&world, &[]);
+    let written = folder(&world).join("output/count.md");
+    until("the first turn is done", || written.exists());
+    let pid = rustix::process::Pid::from_child(&first);
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    // The next one has a quicker model: the script that is kept with the job.
+    let kept = world
+        .home()
+        .join("data/sessions")
+        .join(&id)
+        .join("script.yaml");
+    let quick = read(&kept).replace("20s", "0s");
+    std::fs::write(&kept, quick).unwrap();
+    let drained = world.selvedge(&["worker", "--drain"]);
+    assert_eq!(drained.code, 0, "{}", drained.stderr);
+    assert_eq!(states(&world)[0]["state"], "done", "{}", drained.stderr);
+    assert_eq!(read(&written), "once\n");
 }
 
 #[test]
