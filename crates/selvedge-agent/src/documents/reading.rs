@@ -214,7 +214,7 @@ mod tests {
         ];
         let chunks = chunks(&pages, 400, 50);
         assert_eq!(chunks[0].heading, "One");
-        assert_eq!(chunks[1].heading, "Retention of records");
+        assert_eq!(chunks[1].heading, "1.2 Retention of records");
         assert!(chunks.len() >= 4, "{}", chunks.len());
         let tail: String = chunks[1].text.chars().rev().take(50).collect();
         let head: String = chunks[2].text.chars().take(50).collect();

@@ -15,7 +15,7 @@ use super::folder;
 use super::line::line_of;
 
 /// What a config may say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobConfig {
     /// The config that this one extends, by name.
@@ -301,27 +301,6 @@ impl Default for ContextConfig {
             keep_recent_tool_results: 5,
             compact_on_archive: true,
             summarization_prompt: None,
-        }
-    }
-}
-
-impl Default for JobConfig {
-    fn default() -> Self {
-        Self {
-            extends: None,
-            agent_id: None,
-            job_type: None,
-            display_name: None,
-            llm: Llm::default(),
-            mode: LoopMode::default(),
-            workspace: WorkspaceConfig::default(),
-            tools: ToolsConfig::default(),
-            phase_settings: PhaseSettings::default(),
-            todo: TodoConfig::default(),
-            connections: Connections::default(),
-            polling: Polling::default(),
-            limits: JobLimits::default(),
-            context_management: ContextConfig::default(),
         }
     }
 }

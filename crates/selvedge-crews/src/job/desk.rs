@@ -120,7 +120,7 @@ fn put_away(workspace: &selvedge_tool::Workspace, input: &Value) -> std::io::Res
     }
     // The list has done its work. Left there, it would pass for the next one.
     match dir.remove_file(TodoFile::PATH) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(path),
     }
 }

@@ -5,20 +5,15 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use selvedge_agent::{
-    AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Lazy, Setup, ToolOutcome,
-};
+use selvedge_agent::{Approve, Lazy, Setup, ToolOutcome};
 use selvedge_crews::{
-    Configs, JOB, JobFolder, JobMachine, JobSetup, JobView, LoadedConfig, Stand, desk_tools, set_up,
+    Configs, JOB, JobFolder, JobSetup, JobView, LoadedConfig, Stand, desk_tools, set_up,
 };
 use selvedge_ledger::{Ledger, Payload, Position, StreamId};
 use selvedge_model::{
-    Catalogue, Gate, Message, Part, Providers, Request, Response, Role, ScriptedModel, Stop,
-    ToolCall, Usage,
+    Message, Part, Request, Response, Role, ScriptedModel, Stop, ToolCall, Usage,
 };
-use selvedge_runtime::{
-    Clock, Driver, Finished, Machine, NoWatcher, Patience, Rest, SeededChance, Status, SystemClock,
-};
+use selvedge_runtime::{Finished, Rest, Status};
 use selvedge_testkit::{Dice, fitting};
 use selvedge_tool::{Policy, Sandbox, Toolbox};
 use serde_json::json;
@@ -110,7 +105,7 @@ async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &P
     };
     let spec = set_up(job, &tools()).unwrap();
     let model = ScriptedModel::from_fn("scripted/test", move |request| answer(seed, request));
-    let driver = driver(ledger.clone(), model);
+    let driver = rig::driver(ledger.clone(), Arc::new(model), tools());
     let session = StreamId::new(format!("s_{seed}"));
     driver.start(&session, None, JOB, spec, None).await.unwrap();
     let driven = driver.drive(&session, None, CancellationToken::new());
@@ -158,42 +153,9 @@ async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &P
 }
 
 fn tools() -> Toolbox {
-    static TOOLS: LazyLock<Toolbox> = LazyLock::new(|| {
-        desk_tools()
-            .into_iter()
-            .fold(Toolbox::core(), Toolbox::with)
-    });
+    static TOOLS: LazyLock<Toolbox> =
+        LazyLock::new(|| desk_tools().into_iter().fold(rig::tools(), Toolbox::with));
     TOOLS.clone()
-}
-
-fn driver(ledger: Arc<dyn Ledger>, model: ScriptedModel) -> Driver<AgentCall> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let gate = Gate::new(
-        Providers::new().with("scripted", Arc::new(model)),
-        Catalogue::built_in(),
-        clock.clone(),
-        Arc::new(SeededChance::new(1)),
-    );
-    let performer = AgentPerformer::new(
-        ledger.clone(),
-        clock.clone(),
-        Arc::new(gate),
-        Arc::new(tools()),
-    );
-    Driver {
-        ledger,
-        clock,
-        performer: Arc::new(performer),
-        machines: Arc::new(|kind: &str| -> Option<Box<dyn Machine<Call = AgentCall>>> {
-            match kind {
-                JOB => Some(Box::new(JobMachine::default())),
-                AGENT => Some(Box::new(AgentMachine::default())),
-                _ => None,
-            }
-        }),
-        watcher: Arc::new(NoWatcher),
-        patience: Patience::Return,
-    }
 }
 
 /// What the model says: mostly the tools of the list, so that phases come to an end.

@@ -35,7 +35,7 @@ pub struct Worker {
 impl Worker {
     pub async fn perform(self) -> Result {
         let store = Store::open()?;
-        let interrupt = Interrupt::listen(None, |text| out::say(text))?;
+        let interrupt = Interrupt::listen(None, out::say)?;
         let nonce = store.chance.id("w");
         let seat = Seat::take(store.ledger.clone(), store.clock.clone(), &nonce);
         let seat = Arc::new(seat);
