@@ -6,7 +6,8 @@
 //!
 //! # Map
 //!
-//! - `config`: what a config says, its schema, and how it is found and merged
+//! - `config`: what a config may say, and its schema
+//! - `load`: how it is found and merged, and what is wrong with it
 //! - `line`: where in a JSON text a key stands
 //! - `folder`: the job's own folder, made before it begins
 //! - `setup`: from a config to what a job starts with
@@ -20,17 +21,17 @@ mod config;
 mod desk;
 mod folder;
 mod line;
+mod load;
 mod machine;
 mod report;
 mod setup;
 mod terms;
 mod view;
 
-pub use config::{
-    ConfigError, Configs, Connections, JobConfig, LoadedConfig, LoopMode, config_schema,
-};
+pub use config::{Connections, JobConfig, LoopMode, config_schema};
 pub use desk::desk_tools;
 pub use folder::{FolderError, JobFolder, job_base};
+pub use load::{ConfigError, Configs, LoadedConfig};
 pub use machine::{JOB, JobMachine};
 pub use report::{error_report, write_error};
 pub use setup::{JobSetup, set_up};

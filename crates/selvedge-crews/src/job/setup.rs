@@ -10,8 +10,9 @@ use selvedge_model::ToolDefinition;
 use selvedge_tool::{REQUEST_TOOLS, Rules, TOOL_SEARCH, TodoBounds, Toolbox, World};
 use serde_json::{Map, json};
 
-use super::config::{JobConfig, LoadedConfig, LoopMode};
+use super::config::{JobConfig, LoopMode};
 use super::desk::{PHASE_CLOSE, PHASE_OPEN};
+use super::load::LoadedConfig;
 use super::terms::{JobSpec, JobTerms, PhaseKind};
 
 /// The crew that jobs belong to.
