@@ -1,7 +1,7 @@
 //! Uses a tool: hooks, judgement, what must be kept, the act, hooks again.
 
 use selvedge_ledger::Payload;
-use selvedge_runtime::{Nature, Performed, Probe, Scene};
+use selvedge_runtime::{Hold, Nature, Performed, Probe, Scene};
 use selvedge_tool::{Checked, ToolContext, ToolOutput, ToolProbe, Touch};
 use serde_json::Value;
 
@@ -9,6 +9,19 @@ use crate::call::{AgentOutcome, ToolOutcome, ToolUse};
 use crate::hooks::{Hooked, Instead, Readied, failure};
 use crate::judging::Refused;
 use crate::performer::AgentPerformer;
+
+/// The pause of a run whose tool fails for a reason that may pass.
+pub const TOOL: &str = "tool";
+
+// A minute is as long as anybody wants to wait for a search; the first pauses are short,
+// for most trouble is over at once.
+const PAUSE_MILLIS_MIN: i64 = 250;
+const PAUSE_MILLIS_MAX: i64 = 60_000;
+
+/// How long the run waits before the next try, after `nth` that failed.
+fn pause_millis(nth: u32) -> i64 {
+    (PAUSE_MILLIS_MIN << nth.saturating_sub(1).min(16)).min(PAUSE_MILLIS_MAX)
+}
 
 impl AgentPerformer {
     /// What the tool needs on record, or why it was not begun.
@@ -66,8 +79,34 @@ impl AgentPerformer {
         if output.interrupted && used.world.nature() != Nature::Changes {
             return Performed::Interrupted(None);
         }
+        if let Some(hold) = self.until_it_passes(&scene, &used, &output) {
+            return Performed::Held(hold, None);
+        }
         let outcome = self.outcome(&scene, &used, &context, &checked, output, hooked);
         Performed::Finished(outcome.await)
+    }
+
+    /// Why the call is not over: it failed for a reason that may pass, and its run tries
+    /// again. After the last try, somebody has to let it go on, and it is tried anew.
+    fn until_it_passes(&self, scene: &Scene, used: &ToolUse, output: &ToolOutput) -> Option<Hold> {
+        let tries = used.spec.limits.tool_attempts_max;
+        if !output.is_transient || tries == 0 {
+            return None;
+        }
+        let (name, nth) = (&used.call.name, scene.attempt % tries);
+        let wait = || self.clock.now().plus_millis(pause_millis(nth));
+        let detail = match nth {
+            0 => format!(
+                "`{name}` failed {tries} times; the last time: {}",
+                output.text
+            ),
+            _ => format!("`{name}` failed, and is tried again: {}", output.text),
+        };
+        Some(Hold {
+            reason: TOOL.into(),
+            detail,
+            until: (nth > 0).then(wait),
+        })
     }
 
     /// What a tool's answer comes to, after the hooks that see it.

@@ -288,7 +288,7 @@ impl Asking {
             tools: self.definitions.list(spec, &call.loaded).await?,
             output_schema: spec.output_schema.clone().filter(|_| work).map(Arc::new),
             output_tokens_max: spec.limits.output_tokens_max,
-            temperature: None,
+            temperature: spec.terms.temperature,
         })
     }
 }

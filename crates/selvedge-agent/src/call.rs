@@ -5,7 +5,7 @@ use std::sync::Arc;
 use selvedge_ledger::Payload;
 use selvedge_model::{Broken, ErrorTier, Messages, Response, Spend, ToolCall, Usd};
 use selvedge_runtime::{Call, Nature};
-use selvedge_tool::{Finding, Verdict, World};
+use selvedge_tool::{Finding, Todos, Verdict, World};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -73,6 +73,8 @@ pub struct ToolUse {
     pub hooked: Option<Hooked>,
     /// The stretch of work it belongs to: what it changes is kept once for each.
     pub task: u32,
+    /// The todos of the run, as they are now.
+    pub todos: Arc<Todos>,
 }
 
 /// That a person allowed a call.

@@ -25,6 +25,9 @@ const TURNS_KEPT: usize = 4;
 /// Older turns are worth a summary when they are at least this part of the limit.
 const SUMMARY_PART_MIN: u64 = 8;
 
+/// Less than this is not worth a summary, even where one is asked for.
+const COMPACT_TOKENS_MIN: u64 = 1_000;
+
 /// The conversation as the model sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Context {
@@ -132,6 +135,15 @@ impl Context {
         }
     }
 
+    /// Asks for a summary of everything before the last turn, though it would fit; false
+    /// if there is too little of it.
+    pub fn compact(&mut self) -> bool {
+        let last = self.messages.rposition(|m| m.role == Role::Assistant);
+        let is_worth = |end: &usize| *end > 2 && self.sum(1..*end) >= COMPACT_TOKENS_MIN;
+        self.summary_end = last.filter(is_worth);
+        self.summary_end.is_some()
+    }
+
     fn sum(&self, range: std::ops::Range<usize>) -> u64 {
         self.tokens[range].iter().sum()
     }
@@ -141,14 +153,13 @@ impl Context {
     /// has not seen them.
     fn clear(&mut self, results_kept: usize, gain_min: u64) {
         let mut newer = 0;
-        let newest = self.messages.iter().rev().position(|m| {
+        let end = self.messages.rposition(|m| {
             let is_tool = m.role == Role::Tool;
             let is_old = is_tool && newer >= results_kept.max(1);
             newer += if is_tool { m.parts.len() } else { 0 };
             is_old
         });
-        let end = newest.map(|n| self.messages.len() - n);
-        let Some(end) = end.filter(|end| *end > self.cleared) else {
+        let Some(end) = end.map(|e| e + 1).filter(|e| *e > self.cleared) else {
             return;
         };
         if self.savings[self.cleared..end].iter().sum::<u64>() < gain_min {
@@ -233,6 +244,12 @@ impl Context {
         // A summary in the place of a summary and nothing else gains nothing.
         let mut ends = kept.copied().filter(|end| *end > 2 && stays(*end) <= room);
         ends.next_back().map(|end| 1..end)
+    }
+
+    /// The same, with no summary asked for.
+    pub fn without_summary(mut self) -> Self {
+        self.summary_end = None;
+        self
     }
 
     /// The part of the conversation that a summary is made of. It was sent

@@ -99,6 +99,11 @@ pub struct Limits {
     /// Failures in a row of what changes files or runs commands, after which files are
     /// put back to what they were and the task is over; 0 for never. Default: 3.
     pub strikes_max: u32,
+    /// How often a tool is tried that fails for a reason that may pass by itself, before
+    /// the run stands still until somebody lets it go on; 0 leaves it to the agent.
+    /// Default: 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tool_attempts_max: u32,
     /// US dollars that one run may cost, its helpers included. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<Usd>,
@@ -115,6 +120,10 @@ pub struct Limits {
     pub tokens_in_session: Option<u64>,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -124,6 +133,7 @@ impl Default for Limits {
             results_kept: 5,
             tool_seconds_max: 120,
             strikes_max: 3,
+            tool_attempts_max: 0,
             usd: None,
             tokens: None,
             usd_in_session: None,

@@ -31,6 +31,7 @@
 //! - `common`: the ceilings that all sessions share
 //! - `discretion`: what a model is not told, and what is not stored of its answers
 //! - `knowledge`: the index as tools
+//! - `documents`: documents, citations and requirements as tools
 //! - `usage`: what was spent
 //!
 //! # Invariants
@@ -52,6 +53,7 @@ mod crew;
 mod definition;
 mod definitions;
 mod discretion;
+mod documents;
 mod hooks;
 mod instructions;
 mod judging;
@@ -71,6 +73,7 @@ mod tools;
 mod upkeep;
 mod usage;
 
+pub use acting::TOOL as TOOL_PAUSE;
 pub use approvals::{Answer, Scope};
 pub use call::{
     AgentCall, AgentOutcome, Approved, Judged, ModelCall, ModelOutcome, Purpose, Reserved,
@@ -81,6 +84,7 @@ pub use context::{Context, Fit};
 pub use crew::{BuiltIn, Crew, CrewError, Crews, Ways};
 pub use definition::{AgentDefinition, DefinitionError, Limits};
 pub use definitions::tools_sent;
+pub use documents::{DocumentStores, document_tools};
 pub use hooks::{
     CommandHook, Did, Done, FIRST, Failure, Hook, Hooked, Hooks, Instead, LAST, Moment, NORMAL,
     Occasion, Reaction, Restore, RestoreOutcome, Seen, Setting,
@@ -94,7 +98,7 @@ pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use slash::{SlashCommand, SlashError, expand, slash_commands};
 pub use spec::{Approve, RunSpec};
-pub use terms::Terms;
+pub use terms::{Terms, TodoTerms};
 pub use tools::{AGENT, DELEGATE};
 pub use upkeep::{COPY_REMOVED, Chore, Upkeep, UpkeepOutcome};
 pub use usage::{Begun, Charge, Row, Spending};

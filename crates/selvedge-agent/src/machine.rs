@@ -4,6 +4,7 @@
 //! an agent decides by itself is in this file and in `reply`, `tools` and
 //! `context` beside it, and none of it does I/O.
 
+mod headway;
 mod keeping;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, Due, Effect, EffectId, Ending, Finished, Machine,
     MessageTaken, Nature, QuestionAnswered, RunStarted, Status, SteerMode, Unfinished,
 };
-use selvedge_tool::REQUEST_TOOLS;
+use selvedge_tool::{REQUEST_TOOLS, TOOL_SEARCH, Todos};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,8 +26,9 @@ use crate::context::{Context, Fit};
 use crate::hooks::{Restore, RestoreOutcome, Strikes};
 use crate::reply::{self, Meaning};
 use crate::spec::RunSpec;
-use crate::tools::Pending;
+use crate::tools::{OnDesk, Pending};
 use crate::upkeep::{COPY_REMOVED, UpkeepOutcome};
+use headway::Headway;
 use keeping::Keeping;
 
 /// An agent at work.
@@ -63,6 +65,12 @@ pub struct AgentMachine {
     /// The tools on offer that it loaded, in their order: it only ever grows.
     #[serde(default)]
     loaded: Arc<Vec<String>>,
+    /// The todos, where the run has any.
+    #[serde(default)]
+    todos: Arc<Todos>,
+    /// How it stands with them.
+    #[serde(default)]
+    headway: Headway,
     /// What people said since the last request, and what waits for the end.
     steering: Vec<Payload>,
     queued: Vec<Payload>,
@@ -105,7 +113,9 @@ impl Machine for AgentMachine {
                 self.heed(&outcome);
                 self.witness(&effect, &outcome);
                 self.load(requested(&outcome));
-                self.resolve(&effect, |pending| pending.finished(outcome));
+                self.note(&outcome);
+                let spec = self.spec().clone();
+                self.resolve(&effect, |pending| pending.finished(&spec, outcome));
             }
             "JudgementFinished" => {
                 let finished: Finished<Judged> = event.decode()?;
@@ -164,7 +174,11 @@ impl Machine for AgentMachine {
                 Due::Effects(vec![self.model_effect(*purpose, spec)])
             }
             (Phase::Acting(pending), Some(spec)) => {
-                Due::Effects(crate::tools::due(spec, self.strikes.task(), pending))
+                let desk = OnDesk {
+                    task: self.strikes.task(),
+                    todos: self.todos.clone(),
+                };
+                Due::Effects(crate::tools::due(spec, &desk, pending))
             }
             (Phase::Restoring, Some(spec)) => {
                 Due::Effects(self.strikes.due(spec).map(restoring).into_iter().collect())
@@ -199,6 +213,8 @@ impl AgentMachine {
     fn start(&mut self, spec: RunSpec) {
         (self.budget_usd, self.budget_tokens) = (spec.budget_usd, spec.budget_tokens);
         self.context.push(Message::user(spec.request.clone()));
+        let todos = spec.terms.todos.as_ref();
+        self.todos = Arc::new(todos.map_or_else(Todos::default, |todos| todos.list.clone()));
         self.spec = Some(Arc::new(spec));
         self.prepare();
     }
@@ -222,7 +238,14 @@ impl AgentMachine {
                 limits.model_calls_max
             ));
         }
+        if let Some(why) = self.stalled() {
+            return self.fail(why);
+        }
+        if self.headway.is_to_compact {
+            self.headway.is_to_compact = self.context.compact();
+        }
         let purpose = match self.context.fit(&limits) {
+            _ if self.headway.is_to_compact => Purpose::Summary,
             Fit::Fits => Purpose::Work,
             Fit::NeedsSummary => Purpose::Summary,
             Fit::TooLarge { tokens } => {
@@ -242,14 +265,20 @@ impl AgentMachine {
             Purpose::Work => {
                 // Said once and for this request only: it is over when work succeeds.
                 let warning = self.strikes.warning(self.spec().limits.strikes_max);
-                (self.context.messages().clone(), warning.map(Message::user))
+                // Last, so that what a provider has cached of the conversation holds.
+                let todos = self.spec().terms.todos.as_ref();
+                let todos = todos.map(|_| Payload::inline(self.todos.render()));
+                let last = [todos, warning.map(Payload::from)];
+                (self.context.messages().clone(), last)
             }
             Purpose::Summary => {
-                let request = Message::user(reply::SUMMARY_REQUEST);
-                (self.context.to_summarise(), Some(request))
+                let own = self.spec().terms.summary_request.as_deref();
+                let request = Payload::inline(own.unwrap_or(reply::SUMMARY_REQUEST));
+                (self.context.to_summarise(), [Some(request), None])
             }
         };
-        messages.extend(last.map(Arc::new));
+        let last = last.into_iter().flatten();
+        messages.extend(last.map(|text| Arc::new(Message::user(text))));
         messages
     }
 
@@ -337,8 +366,15 @@ impl AgentMachine {
         // A summary that did not make the conversation smaller would be asked
         // for again and again.
         let before = self.context.tokens();
+        let is_wish = std::mem::take(&mut self.headway.is_to_compact);
+        let whole = is_wish.then(|| self.context.clone());
         self.context.summarise(&summary);
         if self.context.tokens() >= before {
+            if let Some(whole) = whole {
+                // It fits all the same; nothing is gained, and nothing is lost.
+                self.context = whole.without_summary();
+                return self.ask();
+            }
             return self.fail("summarising did not make its conversation smaller".into());
         }
         self.ask();
@@ -428,11 +464,14 @@ impl AgentMachine {
             return;
         };
         let finish = crate::tools::conclude(self.spec(), &mut pending);
+        let is_heeded = finish.as_ref().is_some_and(|ending| self.is_heeded(ending));
+        self.settle_todos(is_heeded);
         let names = pending.iter().map(|p| p.pointer().to_owned()).collect();
         let results = pending.into_iter().map(Pending::into_result).collect();
         self.context.push_results(results, names);
         match finish {
             _ if self.strikes.due(self.spec()).is_some() => self.phase = Phase::Restoring,
+            Some(ending) if is_heeded => self.close(self.reported(ending)),
             Some(ending) => self.end(ending),
             None => self.ask(),
         }
@@ -519,7 +558,8 @@ impl AgentMachine {
 /// The tools that a call asked for and was given. They are on record, so that a fold
 /// does not depend on how an intent is understood later.
 fn requested(outcome: &ToolOutcome) -> Vec<String> {
-    if outcome.tool != REQUEST_TOOLS || outcome.is_error {
+    let loads = [REQUEST_TOOLS, TOOL_SEARCH].contains(&outcome.tool.as_str());
+    if !loads || outcome.is_error {
         return Vec::new();
     }
     let loaded = outcome.facts["loaded"].as_array();

@@ -14,8 +14,8 @@ use selvedge_runtime::{
     Scene,
 };
 use selvedge_tool::{
-    Caller, Checked, Grants, Lent, Offer, ResultStore, Skill, ToolContext, ToolOutput, Toolbox,
-    Workspace,
+    Caller, Checked, Desk, Grants, Lent, Offer, ResultStore, Skill, ToolContext, ToolOutput,
+    Toolbox, Workspace,
 };
 use serde_json::{Value, json};
 
@@ -108,6 +108,9 @@ impl AgentPerformer {
                 .await
                 .map_err(|e| ToolOutput::error(format!("The arguments cannot be read: {e}")))?,
         };
+        if let Some(why) = used.spec.terms.refused.get(&used.call.name) {
+            return Err(ToolOutput::error(why.clone()));
+        }
         if !used.spec.tools.contains_key(&used.call.name) {
             let known: Vec<&str> = used.spec.tools.keys().map(String::as_str).collect();
             return Err(ToolOutput::error(format!(
@@ -154,6 +157,10 @@ impl AgentPerformer {
             caller: Caller {
                 agent: used.spec.agent.clone(),
                 session: scene.stream.session().to_string(),
+            },
+            desk: Desk {
+                todos: used.todos.clone(),
+                settings: Arc::new(used.spec.terms.settings.clone()),
             },
             secrets: self.toolbox.secrets().clone(),
             credentials: Lent::default(),

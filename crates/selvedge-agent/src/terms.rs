@@ -4,9 +4,11 @@
 //! Crews differ in these. They are data like the rest of what a run starts with, so a
 //! new crew needs a file and no code.
 
-use selvedge_tool::WorkCopy;
+use std::collections::BTreeMap;
+
+use selvedge_tool::{Todos, WorkCopy};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::claims::Claims;
 
@@ -42,6 +44,36 @@ pub struct Terms {
     /// Whether what its agents say and hear is kept in a folder, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub record: bool,
+    /// The todos that it begins with, rendered anew into every request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todos: Option<TodoTerms>,
+    /// The tools whose facts it heeds: a change of todos (`todo`), that older turns are
+    /// to be summarised (`compact`), that the run is over (`end`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heeds: Vec<String>,
+    /// What it has to say to its tools, by the name of a tool or of a group.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub settings: Map<String, Value>,
+    /// Tools that it does not have here, and why, in words for the model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+    /// What a summary of its conversation is asked for with, instead of the usual words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_request: Option<String>,
+    /// How freely its model chooses words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// The todos of a run, and how long it may take over them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TodoTerms {
+    /// Those that it begins with.
+    pub list: Todos,
+    /// Model calls without a completed todo, after which it has failed; 0 for no limit.
+    pub stall_calls_max: u32,
+    /// Times in a row that its last todo may be refused; 0 for no limit.
+    pub rejections_max: u32,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -11,9 +11,9 @@ use selvedge_model::{ToolCall, ToolResult};
 use selvedge_runtime::{
     Act, Approval, ChildSpec, Effect, EffectId, Ending, Nature, Question, Status,
 };
-use selvedge_tool::{Capability, Decision, Verdict, World, compact};
+use selvedge_tool::{Capability, Decision, Todos, Verdict, World, compact};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::approvals::Answer;
 use crate::call::{AgentCall, Approved, Judged, ToolOutcome, ToolUse};
@@ -44,6 +44,14 @@ pub struct Pending {
     /// Of work that is handed on: which task of that agent it is, from 1.
     #[serde(default)]
     task: u32,
+}
+
+/// What a run lends to its calls.
+pub struct OnDesk {
+    /// The stretch of work they belong to.
+    pub task: u32,
+    /// The todos as they are now.
+    pub todos: Arc<Todos>,
 }
 
 /// How far a call is.
@@ -284,7 +292,7 @@ impl Pending {
     }
 
     /// The tool answered.
-    pub fn finished(&mut self, outcome: ToolOutcome) {
+    pub fn finished(&mut self, spec: &RunSpec, outcome: ToolOutcome) {
         if let (Some(verdict), Step::Use { world, asked, .. }) = (&outcome.asks, &self.step) {
             self.step = Step::Approve {
                 world: *world,
@@ -293,6 +301,14 @@ impl Pending {
             };
             self.hooked = Some(outcome.hooked.unwrap_or_default());
             return;
+        }
+        let end = outcome.facts.get("end").filter(|_| !outcome.is_error);
+        if let Some(end) = end.filter(|_| spec.terms.heeds.contains(&outcome.tool)) {
+            self.ending = Some(Ending {
+                status: Status::Done,
+                result: outcome.text.clone(),
+                data: Some(json!({ "end": end })),
+            });
         }
         let mut content = outcome.text;
         if outcome.interrupted && content.is_empty() {
@@ -407,21 +423,21 @@ impl Pending {
         self.resolved(&format!("Not done: {why}."), true)
     }
 
-    fn effect(&self, spec: &Arc<RunSpec>, task: u32) -> Option<Effect<AgentCall>> {
+    fn effect(&self, spec: &Arc<RunSpec>, desk: &OnDesk) -> Option<Effect<AgentCall>> {
         let id = EffectId::new(self.name.as_str());
         match &self.step {
             Step::Resolved(_) => None,
             Step::Use {
                 world, approved, ..
             } => {
-                let used = self.used(spec, task, *world, approved.clone());
+                let used = self.used(spec, desk, *world, approved.clone());
                 Some(Effect {
                     id,
                     act: Act::Call(AgentCall::Tool(used)),
                 })
             }
             Step::Judge(world) => {
-                let used = self.used(spec, task, *world, None);
+                let used = self.used(spec, desk, *world, None);
                 Some(Effect {
                     id: EffectId::new(format!("{}!", self.name)),
                     act: Act::Call(AgentCall::Judge(used)),
@@ -463,7 +479,7 @@ impl Pending {
     fn used(
         &self,
         spec: &Arc<RunSpec>,
-        task: u32,
+        desk: &OnDesk,
         world: World,
         approved: Option<Approved>,
     ) -> ToolUse {
@@ -473,7 +489,8 @@ impl Pending {
             world,
             approved,
             hooked: self.hooked.clone(),
-            task,
+            task: desk.task,
+            todos: desk.todos.clone(),
         }
     }
 
@@ -547,7 +564,7 @@ pub fn conclude(spec: &RunSpec, pending: &mut [Pending]) -> Option<Ending> {
 }
 
 /// What is due for the calls of an answer.
-pub fn due(spec: &Arc<RunSpec>, task: u32, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
+pub fn due(spec: &Arc<RunSpec>, desk: &OnDesk, pending: &[Pending]) -> Vec<Effect<AgentCall>> {
     let mut effects = Vec::new();
     for call in pending.iter().filter(|p| !p.is_resolved()) {
         let changes = match &call.step {
@@ -562,7 +579,7 @@ pub fn due(spec: &Arc<RunSpec>, task: u32, pending: &[Pending]) -> Vec<Effect<Ag
         if changes && !effects.is_empty() {
             break;
         }
-        effects.extend(call.effect(spec, task));
+        effects.extend(call.effect(spec, desk));
         if changes {
             break;
         }

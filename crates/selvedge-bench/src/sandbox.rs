@@ -68,6 +68,7 @@ async fn rounds(sandbox: Sandbox, command: &str) -> anyhow::Result<Vec<f64>> {
         sandbox: Arc::new(sandbox),
         results: Arc::new(NoResults),
         caller: Caller::default(),
+        desk: Default::default(),
         secrets: Secrets::new(),
         credentials: Lent::default(),
     };

@@ -5,20 +5,27 @@
 //!
 //! # Map
 //!
+//! - `job`: hours of work on disk: phases over the one loop, configs as files
 //! - `swarm`: one mission, no questions: its files and its protocol
 //! - `tree`: who worked under whom, on what, and what it cost
 //! - `record`: what every agent was sent and said, as a folder
 //!
 //! # Invariants
 //!
-//! - No crew has a loop, a tool or a driver of its own.
+//! - No crew has a loop or a driver of its own, and none goes around the toolbox.
 //! - Everything told here is folded from the ledger, and can be told again.
 //! - This crate knows nothing of terminals.
 
+mod job;
 mod record;
 mod swarm;
 mod tree;
 
+pub use job::{
+    ConfigError, Configs, Connections, FolderError, JOB, JobConfig, JobFolder, JobMachine,
+    JobSetup, JobSpec, JobTerms, JobView, LoadedConfig, LoopMode, PhaseKind, Stand, config_schema,
+    desk_tools, error_report, job_base, set_up, write_error,
+};
 pub use record::{Record, RecordError};
 pub use swarm::{
     BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionRequest,

@@ -12,6 +12,8 @@
 //! - `judgement`: trust, freshness, conflicts, selection, citations: pure decisions
 //! - `history`: what was done, checked, and tied to code and documents
 //! - `memory`: what failed, notes, mistakes, preferences, checkpoints, answers
+//! - `paged`: documents as text with page numbers; where a quote stands
+//! - `requirements`: what jobs find in documents, and the graph of what was checked
 //! - `stats`, `evaluation`: what an index holds, and how well it is searched
 //!
 //! # Invariants
@@ -35,6 +37,8 @@ mod kind;
 mod lang;
 mod memory;
 mod node;
+mod paged;
+mod requirements;
 mod search;
 mod stats;
 mod store;
@@ -64,6 +68,11 @@ pub use memory::{
     Status,
 };
 pub use node::{Node, cut};
+pub use paged::{Paged, PagedError, quoted_on};
+pub use requirements::{
+    Citation, DUPLICATE_MIN, Entity, GraphStatistics, LABELS, RELATIONS, Relation, Requirement,
+    RequirementCache, RequirementGraph, alike,
+};
 pub use search::{Found, Hit, Mode, Query};
 pub use stats::Stats;
 pub use store::{Conflict, ConflictRecord, Edge, Index, Listing, Near, Source, Towards};

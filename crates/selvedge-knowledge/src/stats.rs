@@ -41,6 +41,12 @@ pub struct Stats {
 }
 
 impl Index {
+    /// How many passages of a file it holds.
+    pub fn passages_of(&self, path: &str) -> Result<u64> {
+        let sql = "SELECT count(*) FROM nodes n JOIN files f ON n.file = f.key WHERE f.path = ?1";
+        Ok(self.connection.query_row(sql, [path], |row| row.get(0))?)
+    }
+
     /// What it holds.
     pub fn stats(&self) -> Result<Stats> {
         let one = |sql: &str| -> Result<u64> {

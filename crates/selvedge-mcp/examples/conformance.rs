@@ -109,6 +109,7 @@ fn context(workspace: Arc<Workspace>, sandbox: Arc<Sandbox>) -> ToolContext {
         sandbox,
         results: Arc::new(Nothing),
         caller: Caller::default(),
+        desk: Default::default(),
         secrets: Secrets::new(),
         credentials: Lent::default(),
     }

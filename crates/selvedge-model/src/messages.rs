@@ -58,6 +58,12 @@ impl Messages {
         self.blocks.iter().flat_map(|block| block.messages.iter())
     }
 
+    /// Where the last one is that `is_it` says of.
+    pub fn rposition(&self, mut is_it: impl FnMut(&Message) -> bool) -> Option<usize> {
+        let after = self.iter().rev().position(|message| is_it(message))?;
+        Some(self.len() - 1 - after)
+    }
+
     /// Adds one at the end.
     pub fn push(&mut self, message: Arc<Message>) {
         match self.blocks.last_mut() {

@@ -18,6 +18,7 @@
 //! - `skills`: folders with a `SKILL.md`, for particular kinds of work
 //! - `front`: the front matter of a Markdown file
 //! - `discovery`: which linter, formatter or test runner a project uses
+//! - `todo`: a run's list of todos, typed, changed by facts
 //! - `touch`: what a call may change, known before it begins
 //! - `checkpoint`: what files were, kept so that they can be put back
 //! - `survey`: which files there are, and what has changed since
@@ -56,6 +57,7 @@ mod skills;
 mod survey;
 #[cfg(test)]
 mod testing;
+mod todo;
 mod tool;
 mod toolbox;
 mod touch;
@@ -90,9 +92,10 @@ pub use skills::{
     find_skills, skills_list,
 };
 pub use survey::{Survey, Surveyed};
+pub use todo::{Desk, Todo, TodoBounds, TodoChange, TodoFile, TodoState, Todos};
 pub use tool::{
-    Caller, REQUEST_TOOLS, ResultStore, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec,
-    USE_SKILL, World,
+    Caller, REQUEST_TOOLS, ResultStore, TOOL_SEARCH, Tool, ToolContext, ToolOutput, ToolProbe,
+    ToolSpec, USE_SKILL, World,
 };
 pub use toolbox::{Checked, Toolbox};
 pub use touch::Touch;

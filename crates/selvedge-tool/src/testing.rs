@@ -84,6 +84,7 @@ impl World {
             sandbox: Arc::new(Sandbox::off()),
             results: Arc::new(Results::default()),
             caller: Caller::default(),
+            desk: crate::Desk::default(),
             secrets: Secrets::new(),
             credentials: Lent::default(),
         };

@@ -15,10 +15,14 @@ use crate::policy::{Deed, Policy};
 use crate::sandbox::Sandbox;
 use crate::secrets::{Lent, Secrets};
 use crate::skills::Skill;
+use crate::todo::Desk;
 use crate::workspace::{PathError, Workspace};
 
 /// The name of the tool by which an agent loads others.
 pub const REQUEST_TOOLS: &str = "request_tools";
+
+/// The name of the tool by which a job looks for tools that are not in its prompt.
+pub const TOOL_SEARCH: &str = "tool_search";
 
 /// The name of the tool by which an agent reads a skill.
 pub const USE_SKILL: &str = "use_skill";
@@ -85,6 +89,8 @@ pub struct ToolContext {
     pub results: Arc<dyn ResultStore>,
     /// Who calls.
     pub caller: Caller,
+    /// The todos of the run, and what it has to say to its tools.
+    pub desk: Desk,
     /// What must not be shown; the toolbox's own while a tool runs.
     pub secrets: Secrets,
     /// The credentials that the toolbox lends to this call.
@@ -130,6 +136,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Whether it was stopped before its end; `text` has what there was.
     pub interrupted: bool,
+    /// Whether it failed for a reason that may pass by itself, and did nothing.
+    pub is_transient: bool,
 }
 
 impl ToolOutput {
@@ -147,6 +155,14 @@ impl ToolOutput {
             text: text.into(),
             is_error: true,
             ..Self::default()
+        }
+    }
+
+    /// A failure that may pass by itself: nothing was done, and trying again may help.
+    pub fn transient(text: impl Into<String>) -> Self {
+        Self {
+            is_transient: true,
+            ..Self::error(text)
         }
     }
 

@@ -451,7 +451,7 @@ mod tests {
             "{}",
             &["no tool `readfile`", "did you mean `read_file`"],
         );
-        check("Bash", "{}", &["the tools are `ask_user`"]);
+        check("Bash", "{}", &["the tools are `add_todo`"]);
     }
 
     #[test]

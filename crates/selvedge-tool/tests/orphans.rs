@@ -39,6 +39,7 @@ async fn stand_in() {
         sandbox: Arc::new(Sandbox::off()),
         results: Arc::new(NoResults),
         caller: Caller::default(),
+        desk: Default::default(),
         secrets: Secrets::new(),
         credentials: Lent::default(),
     };

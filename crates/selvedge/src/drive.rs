@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::{AGENT, RunSpec, salvage_note};
-use selvedge_crews::Record;
+use selvedge_crews::{JOB, JobSpec, JobView, Record};
 use selvedge_ledger::{Event, Ledger, LedgerError, Position, StreamId, Tail, Topic};
 use selvedge_mcp::Fleet;
 use selvedge_runtime::{Ending, Pause, Rest, Seat, Signal, Status};
@@ -25,7 +25,7 @@ use crate::sessions::{self, OpenQuestion, Told};
 use crate::story::Story;
 use crate::text::{duration, escape, indented, one_line, plural};
 use crate::wiring::{self, Models, Store};
-use crate::{heads, lines, out, secrets};
+use crate::{heads, jobs, lines, out, secrets};
 
 /// How a session is driven.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +42,8 @@ pub struct Options {
 pub enum Start {
     /// Its first event.
     New(Box<RunSpec>),
+    /// The first event of a job.
+    Job(Box<JobSpec>),
     /// Going on, after these letters were put into inboxes.
     Resume(Vec<(StreamId, Signal)>),
 }
@@ -82,6 +84,11 @@ pub async fn session(
                 let fence = Some(lease.fence());
                 driver.start(session, None, AGENT, *spec, fence).await?;
                 // Who works on what is told before anything that happens to them.
+                follower.catch_up().await;
+            }
+            Start::Job(spec) => {
+                let fence = Some(lease.fence());
+                driver.start(session, None, JOB, *spec, fence).await?;
                 follower.catch_up().await;
             }
             Start::Resume(letters) => {
@@ -137,7 +144,12 @@ pub async fn session(
         millis: u64::try_from(store.clock.now().millis_since(begun)).unwrap_or(0),
         options,
     };
-    report.give(store, rest, &interrupt).await
+    let exit = report.give(store, rest, &interrupt).await?;
+    let info = store.ledger.stream(session).await?;
+    if info.is_some_and(|info| info.kind == JOB) {
+        jobs::settle(store, session).await?;
+    }
+    Ok(exit)
 }
 
 /// Asks the first open question, and puts the answer into the inbox. False if
@@ -186,12 +198,14 @@ impl Follower {
         let mut tail = Tail::new(ledger.clone(), session.clone());
         let mut story = Story::default();
         let mut keeper = RecordKeeper::new(store.paths.session(session));
+        let mut job = JobProgress::default();
         for Told { event, is_own } in sessions::told(tail.ready().await?) {
             match is_own {
                 true => story.tell(&*ledger, &event).await?,
                 false => story.recall(&*ledger, &event).await?,
             };
             keeper.tell(&*ledger, &event).await;
+            job.tell(&event)?;
         }
         let over = CancellationToken::new();
         let stop = over.clone();
@@ -220,6 +234,12 @@ impl Follower {
                         progress.show(&beat, &story);
                     }
                     keeper.tell(&*ledger, &event).await;
+                    if let Some(line) = job.tell(&event)? {
+                        let spent = progress::spent(&story.spending.total());
+                        let parts = [line, spent].into_iter().filter(|part| !part.is_empty());
+                        let parts: Vec<String> = parts.collect();
+                        progress.say(&format!("  {}", parts.join(" · ")));
+                    }
                 }
                 if let Some(waiter) = waiter {
                     // Who asked may have been told to stop meanwhile.
@@ -251,6 +271,29 @@ impl Follower {
             Ok(story) => Ok(story?),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
+    }
+}
+
+/// Tells how far a job is, whenever that changes.
+#[derive(Default)]
+struct JobProgress {
+    view: JobView,
+    told: String,
+}
+
+impl JobProgress {
+    /// The progress after an event, if it is news and the session is a job.
+    fn tell(&mut self, event: &Event) -> std::result::Result<Option<String>, LedgerError> {
+        self.view.apply(event)?;
+        if self.view.terms.is_none() || self.view.kind.is_none() {
+            return Ok(None);
+        }
+        let now = self.view.progress();
+        let is_news = now != self.told;
+        self.told = now;
+        let (done, all) = (self.view.todos.done(), self.view.todos.items.len());
+        let bar = format!("{}{}", "■".repeat(done), "□".repeat(all - done));
+        Ok(is_news.then(|| format!("{bar} {}", self.told)))
     }
 }
 
@@ -414,6 +457,7 @@ impl Report<'_> {
         match () {
             () if reasons.contains_key("budget") => Exit::Budget,
             () if reasons.contains_key("provider") => Exit::NoProvider,
+            () if jobs::is_out_of_tries(reasons.keys()) => Exit::Failed,
             () if reasons.contains_key("ledger") => Exit::Failed,
             () if reasons.contains_key("interrupted") => Exit::Interrupted,
             () => Exit::Waiting,

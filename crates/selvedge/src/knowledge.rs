@@ -76,8 +76,27 @@ const VECTORS_PER_QUESTION: usize = 32;
 /// Opens the index of a workspace for an agent's tools: made if there is none, and
 /// current, for an agent relies on what it is told.
 pub fn opener() -> OpenIndex {
-    let embedder: OnceLock<Arc<dyn Embedder>> = OnceLock::new();
+    let current = current();
     Arc::new(move |root| {
+        let index = current(root)?;
+        refresh(&index, root).map_err(|error| error.to_string())?;
+        // Words do until it answers again.
+        let _ = index.make_vectors(VECTORS_PER_QUESTION, &AtomicBool::new(false), &|_| {});
+        Ok(index)
+    })
+}
+
+/// Opens the store that the jobs of one directory share, for the folder of a job. What is
+/// in the directory is not read for it.
+pub fn shared_opener() -> OpenIndex {
+    let current = current();
+    Arc::new(move |root| current(selvedge_crews::job_base(root)))
+}
+
+/// Opens an index with the embedder that is configured for its folder, found once.
+fn current() -> impl Fn(&Path) -> std::result::Result<Index, String> {
+    let embedder: OnceLock<Arc<dyn Embedder>> = OnceLock::new();
+    move |root| {
         let paths = Paths::find().map_err(|error| error.in_a_line())?;
         let embedder = match embedder.get() {
             Some(embedder) => embedder.clone(),
@@ -91,12 +110,8 @@ pub fn opener() -> OpenIndex {
                 }
             }
         };
-        let index = open(&paths, root, embedder).map_err(|error| error.in_a_line())?;
-        refresh(&index, root).map_err(|error| error.to_string())?;
-        // Words do until it answers again.
-        let _ = index.make_vectors(VECTORS_PER_QUESTION, &AtomicBool::new(false), &|_| {});
-        Ok(index)
-    })
+        open(&paths, root, embedder).map_err(|error| error.in_a_line())
+    }
 }
 
 /// Brings an index up to date. `false` if somebody else is at it.

@@ -35,6 +35,7 @@ mod env;
 mod error;
 mod heads;
 mod interrupt;
+mod jobs;
 mod keys;
 mod knowledge;
 mod lines;

@@ -132,6 +132,14 @@ impl Paths {
         [workspace.join(".selvedge/crews"), self.config.join("crews")]
     }
 
+    /// Where configs of jobs are looked for, before the shipped ones.
+    pub fn job_configs(&self, workspace: &Path) -> [PathBuf; 2] {
+        [
+            workspace.join(".selvedge/configs"),
+            self.config.join("configs"),
+        ]
+    }
+
     /// What the user has to say to every agent.
     pub fn user_instructions(&self) -> PathBuf {
         self.config.join("AGENTS.md")

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
-use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec, knowledge_tools};
+use selvedge_agent::{
+    AGENT, AgentCall, AgentMachine, AgentPerformer, DocumentStores, RunSpec, document_tools,
+    knowledge_tools,
+};
+use selvedge_crews::{JOB, JobMachine, desk_tools};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_mcp::Fleet;
 use selvedge_model::{
@@ -257,7 +261,10 @@ pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
         secrets.clone(),
     );
     let discover = DiscoverTools::remembering(store.paths.discoveries());
-    offered(servers)
+    // What a job's machine uses is on nobody's list.
+    desk_tools()
+        .into_iter()
+        .fold(offered(servers), Toolbox::with)
         .with(Arc::new(discover))
         .with_secrets(secrets.clone())
         .with_lender(Arc::new(lender))
@@ -266,7 +273,11 @@ pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
 /// The built-in tools, those of the index, and those of `servers`.
 pub fn offered(servers: &Fleet) -> Toolbox {
     let index = knowledge_tools(&knowledge::opener());
-    let tools = index.into_iter().chain(servers.tools());
+    let documents = document_tools(&DocumentStores {
+        own: knowledge::opener(),
+        shared: knowledge::shared_opener(),
+    });
+    let tools = index.into_iter().chain(documents).chain(servers.tools());
     tools.fold(Toolbox::core(), Toolbox::with)
 }
 
@@ -310,6 +321,7 @@ pub fn driver(
 
 fn machine(kind: &str) -> Option<Box<dyn Machine<Call = AgentCall>>> {
     match kind {
+        JOB => Some(Box::new(JobMachine::default())),
         AGENT => Some(Box::new(AgentMachine::default())),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! The swarm on a real ledger with real tools, and a model of the test's own.
+//! Crews on a real ledger with real tools, and a model of the test's own.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -7,6 +7,7 @@ use selvedge_agent::{
     AGENT, AgentCall, AgentMachine, AgentPerformer, Approve, Crew, Lazy, Limits, RunSpec, Setup,
     assemble,
 };
+use selvedge_crews::{JOB, JobMachine};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
 use selvedge_model::{Catalogue, Gate, Provider, Providers};
 use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SeededChance, SystemClock};
@@ -48,10 +49,12 @@ pub fn driver(
         ledger,
         clock,
         performer: Arc::new(performer),
-        machines: Arc::new(|kind: &str| {
-            let machine =
-                || Box::new(AgentMachine::default()) as Box<dyn Machine<Call = AgentCall>>;
-            (kind == AGENT).then(machine)
+        machines: Arc::new(|kind: &str| -> Option<Box<dyn Machine<Call = AgentCall>>> {
+            match kind {
+                JOB => Some(Box::new(JobMachine::default())),
+                AGENT => Some(Box::new(AgentMachine::default())),
+                _ => None,
+            }
         }),
         watcher: Arc::new(NoWatcher),
         patience: Patience::Return,

@@ -157,7 +157,7 @@ fn chunks(line: &str, max: usize) -> Vec<&str> {
 }
 
 /// The text of a page, with its headings as Markdown has them.
-fn untagged(page: &str) -> String {
+pub(crate) fn untagged(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
     while let Some(at) = rest.find('<') {

@@ -92,6 +92,19 @@ pub fn read(language: Language, text: &str) -> Outline {
     }
 }
 
+pub(crate) use documents::untagged;
+
+/// The text of a PDF, page by page, or why it has none.
+pub fn pdf_pages(bytes: &[u8]) -> Result<Vec<String>, String> {
+    // See `pdf_text`.
+    let read = std::panic::catch_unwind(|| pdf_extract::extract_text_from_mem_by_pages(bytes));
+    match read {
+        Ok(Ok(pages)) => Ok(pages),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it is not a PDF that can be read".into()),
+    }
+}
+
 /// The text of a PDF, or why it has none.
 pub fn pdf_text(bytes: &[u8]) -> Result<String, String> {
     // The reader gives up on some files by panicking; that must not end the index.

@@ -14,7 +14,38 @@ use crate::error::{KnowledgeError, Result};
 const APPLICATION: i64 = 0x736c_766b;
 
 /// Each step leads from the version before it to its own. Steps are only ever added.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, REQUIREMENTS];
+
+/// What jobs pass on, and the graph that checked requirements end in.
+const REQUIREMENTS: &str = "
+CREATE TABLE citations (
+    id TEXT PRIMARY KEY,
+    body TEXT NOT NULL,
+    job TEXT NOT NULL,
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE requirements (
+    id TEXT PRIMARY KEY,
+    body TEXT NOT NULL,
+    status TEXT NOT NULL,
+    job TEXT NOT NULL,
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE entities (
+    id TEXT PRIMARY KEY,
+    label TEXT NOT NULL,
+    properties TEXT NOT NULL,
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE relations (
+    source TEXT NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+    target TEXT NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    properties TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    PRIMARY KEY (source, target, kind)
+) WITHOUT ROWID;
+";
 
 const FIRST: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

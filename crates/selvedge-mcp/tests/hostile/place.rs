@@ -188,6 +188,7 @@ fn context(scratch: &Path, sandbox: Sandbox) -> ToolContext {
         sandbox: Arc::new(sandbox),
         results: Arc::new(NoResults),
         caller: Caller::default(),
+        desk: Default::default(),
         secrets: Secrets::new(),
         credentials: Lent::default(),
     }

@@ -87,6 +87,69 @@ impl Planned {
     }
 }
 
+/// The writing of one whole file whose content a tool makes itself.
+pub(super) struct Writing {
+    path: String,
+    content: String,
+}
+
+impl Writing {
+    pub(super) fn new(path: impl Into<String>, content: String) -> Self {
+        let path = path.into();
+        Self { path, content }
+    }
+
+    async fn plan(&self, context: &ToolContext) -> Result<Planned, ToolOutput> {
+        let (path, content) = (self.path.clone(), self.content.clone().into_bytes());
+        let workspace = std::sync::Arc::clone(&context.workspace);
+        let planned = super::blocking(move || Planned::whole(&workspace, &path, content)).await?;
+        spare_secrets(context, &planned)?;
+        Ok(planned)
+    }
+
+    /// What must be on record before it is written: an object, so that more can be added.
+    pub(super) async fn prepare(&self, context: &ToolContext) -> Result<Value, ToolOutput> {
+        Ok(json!({ "change": self.plan(context).await?.change }))
+    }
+
+    /// Writes it; the facts of that.
+    pub(super) async fn run(
+        &self,
+        context: &ToolContext,
+        evidence: &Value,
+    ) -> Result<Value, ToolOutput> {
+        let planned = self.plan(context).await?;
+        let recorded = Change::deserialize(&evidence["change"]).ok();
+        let workspace = std::sync::Arc::clone(&context.workspace);
+        super::blocking(move || {
+            unchanged(&workspace, recorded.as_slice())?;
+            make(&workspace, std::slice::from_ref(&planned))?;
+            Ok(facts(std::slice::from_ref(&planned.change)))
+        })
+        .await
+    }
+
+    /// Whether it was written.
+    pub(super) async fn probe(
+        &self,
+        context: &ToolContext,
+        evidence: &Value,
+        words: &str,
+    ) -> ToolProbe {
+        let Ok(recorded) = Change::deserialize(&evidence["change"]) else {
+            return ToolProbe::Unknown;
+        };
+        let (workspace, words) = (std::sync::Arc::clone(&context.workspace), words.to_owned());
+        super::blocking(move || {
+            let recorded = std::slice::from_ref(&recorded);
+            probe(&workspace, recorded, || {
+                ToolOutput::ok(words).with_facts(facts(recorded))
+            })
+        })
+        .await
+    }
+}
+
 /// Refuses a change that would put a marker in the place of a secret, and takes note
 /// of a file that will hold secrets.
 pub(super) fn spare_secrets(context: &ToolContext, planned: &Planned) -> Result<(), ToolOutput> {

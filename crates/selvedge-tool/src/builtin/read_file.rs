@@ -72,7 +72,7 @@ impl Tool for ReadFile {
         };
         if let Some(name) = arguments.path.strip_prefix(RESULT_PREFIX) {
             return match context.results.result(name).await {
-                Some(text) => answer(&arguments, Cursor::new(text.as_bytes())),
+                Some(text) => answer(&arguments, text.len() as u64, Cursor::new(text.as_bytes())),
                 None => ToolOutput::error(format!(
                     "there is no earlier result `{}`: use a name that a shortened result gave",
                     arguments.path
@@ -112,7 +112,7 @@ fn read(arguments: &Arguments, bytes: u64, content: impl Read) -> ToolOutput {
             "`{}` is a binary file of {bytes} bytes: use `run_command` with a program that understands it",
             arguments.path
         )),
-        Ok(_) => answer(arguments, reader),
+        Ok(_) => answer(arguments, bytes, reader),
         Err(error) => PathError::from_io(&arguments.path, error).into(),
     }
 }
@@ -127,7 +127,7 @@ fn stub(path: &str, file: File) -> ToolOutput {
     ToolOutput::ok(text).with_facts(json!({ "path": path, "is_sensitive": true }))
 }
 
-fn answer(arguments: &Arguments, reader: impl BufRead) -> ToolOutput {
+fn answer(arguments: &Arguments, whole_bytes: u64, reader: impl BufRead) -> ToolOutput {
     let path = &arguments.path;
     let first = arguments.offset.unwrap_or(1);
     let lines_max = arguments.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES);
@@ -148,6 +148,7 @@ fn answer(arguments: &Arguments, reader: impl BufRead) -> ToolOutput {
         };
     }
     let last = first + page.lines - 1;
+    let shown_bytes = page.bytes.len();
     let (text, is_lossy) = match String::from_utf8(page.bytes) {
         Ok(text) => (text, false),
         Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
@@ -155,8 +156,9 @@ fn answer(arguments: &Arguments, reader: impl BufRead) -> ToolOutput {
     let mut header = match page.end {
         End::File => String::new(),
         End::Page => format!(
-            "[lines {first} to {last} of `{path}`; more follows: continue with offset {}]\n",
-            last + 1
+            "[TRUNCATED: {shown_bytes} of {whole_bytes} bytes; use offset {next}: lines {first} to \
+             {last} of `{path}`; more follows: continue with offset {next}]\n",
+            next = last + 1
         ),
         End::Line => format!(
             "[line {first} of `{path}`, only its first {PAGE_BYTES_MAX} bytes; the next line has offset {}]\n",

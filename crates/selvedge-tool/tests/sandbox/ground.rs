@@ -397,6 +397,7 @@ async fn stand_in() {
         sandbox: Arc::new(task.sandbox),
         results: Arc::new(NoResults),
         caller: Caller::default(),
+        desk: Default::default(),
         secrets: Secrets::new(),
         credentials: Lent::default(),
     };

@@ -22,8 +22,19 @@ pub enum Configure {
     Check(Place),
     /// Print the files that are read, the lowest first.
     Path(Place),
-    /// Print the JSON Schema of a configuration file.
-    Schema,
+    /// Print the JSON Schema of a configuration file, or of a job's config.
+    Schema {
+        /// `job` for that of a job's config.
+        #[arg(value_name = "WHAT")]
+        what: Option<Described>,
+    },
+}
+
+/// What else has a schema.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Described {
+    /// A job's `config.json`.
+    Job,
 }
 
 #[derive(Args)]
@@ -54,8 +65,11 @@ impl Configure {
                 }
                 Ok(Exit::Done)
             }
-            Self::Schema => {
-                let schema = schemars::schema_for!(Settings);
+            Self::Schema { what } => {
+                let schema = match what {
+                    Some(Described::Job) => selvedge_crews::config_schema(),
+                    None => schemars::schema_for!(Settings).to_value(),
+                };
                 let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
                 out::line(&text);
                 Ok(Exit::Done)

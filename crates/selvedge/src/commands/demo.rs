@@ -48,6 +48,9 @@ const SHOWS: [Show; 2] = [
     },
 ];
 
+/// Two jobs, which are shown elsewhere.
+const JOB: &str = "job";
+
 // Long enough to find the process and kill it between two steps.
 const SLOW: Duration = Duration::from_secs(4);
 
@@ -66,8 +69,12 @@ pub struct Demo {
 
 impl Demo {
     pub async fn perform(self) -> Result {
+        if self.crew == JOB {
+            return super::job::demo(self.json, self.slow.then_some(SLOW)).await;
+        }
         let Some(show) = SHOWS.iter().find(|show| show.crew == self.crew) else {
             let crews = SHOWS.map(|show| show.crew);
+            let crews: Vec<&str> = crews.into_iter().chain([JOB]).collect();
             return Err(
                 Error::usage(format!("there is no demo of a crew `{}`", self.crew)).hint(
                     did_you_mean(&self.crew, &crews)

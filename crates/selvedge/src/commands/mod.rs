@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod doctor;
 mod index;
+mod job;
 mod knowledge;
 mod mcp;
 mod models;
@@ -22,6 +23,9 @@ mod sessions;
 mod skills;
 mod trust;
 mod usage;
+mod worker;
+
+pub use resume::find_script;
 
 use std::future::Future;
 
@@ -64,6 +68,7 @@ Selvedge runs AI agents whose work does not unravel: kill it at any moment, and 
   selvedge demo                 watch an agent fix a bug; needs no key and no network
   selvedge run \"REQUEST\"        do a piece of work in this directory
   selvedge swarm \"MISSION\"      have it planned, designed, built and reviewed, unasked
+  selvedge job run --config creator --document FILE   work for hours, on disk
   selvedge resume               go on with what was interrupted
   selvedge ps                   what is unfinished
   selvedge sessions show ID     what happened
@@ -78,6 +83,11 @@ enum Command {
     Run(run::Run),
     /// Carry out a mission with a swarm: no questions asked, in a copy, merged in the end.
     Swarm(run::Run),
+    /// Do long document work in phases, by a config; list and look at such jobs.
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Take submitted jobs and do them.
+    Worker(worker::Worker),
     /// Go on with a session that rests or was killed.
     Resume(resume::Resume),
     /// Answer a question that a session asks.
@@ -159,6 +169,8 @@ impl Arguments {
         match command {
             Command::Run(command) => working(command.perform()),
             Command::Swarm(command) => working(command.by("swarm").perform()),
+            Command::Job(command) => working(command.perform()),
+            Command::Worker(command) => working(command.perform()),
             Command::Resume(command) => working(command.perform()),
             Command::Answer(command) => working(command.perform()),
             Command::Ps(command) => looking(command.perform()),

@@ -149,7 +149,8 @@ pub async fn resume(
         .cause(format!("`{}` is not a directory", workspace.display()))
         .hint("put the directory back, then resume"));
     }
-    let config = Config::load(&store.paths, workspace)?;
+    let base = selvedge_crews::job_base(workspace);
+    let config = Config::load(&store.paths, base)?;
     for skill in spec.skills(&*store.ledger).await {
         if skill.has_changed(workspace) {
             let name = escape(&skill.name);
@@ -176,7 +177,7 @@ pub async fn resume(
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
     let start = Start::Resume(letters);
-    let servers = mcp::fleet(&store.paths, &config, workspace);
+    let servers = mcp::fleet(&store.paths, &config, base);
     let exit = drive::session(store, models, &servers, session, start, options).await?;
     run::tell_lost(recorder);
     Ok(exit)
@@ -208,7 +209,7 @@ async fn ended(store: &Store, session: &StreamId, ending: &Ending, options: Opti
 
 /// The script of a session whose model is scripted: the one that is named, else
 /// the one it began with.
-fn find_script(
+pub fn find_script(
     store: &Store,
     session: &StreamId,
     model: &str,

@@ -10,6 +10,7 @@ mod demo;
 mod embedder;
 mod gate;
 mod hooks;
+mod job;
 mod json;
 mod knowledge;
 mod lazy;

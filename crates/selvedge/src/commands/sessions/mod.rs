@@ -1,7 +1,7 @@
 //! `sessions`: looks into sessions, speaks to them, copies them.
 
 mod backup;
-mod cancel;
+pub mod cancel;
 pub mod clean;
 mod events;
 mod export;

@@ -7,7 +7,7 @@ use selvedge_runtime::{SessionState, Signal, SteerMode, session_state};
 use crate::commands::run;
 use crate::error::{Error, Exit, Result};
 use crate::wiring::Store;
-use crate::{out, secrets, sessions};
+use crate::{jobs, out, secrets, sessions};
 
 #[derive(Args)]
 pub struct Steer {
@@ -48,7 +48,8 @@ impl Steer {
             false => SteerMode::Steer,
         };
         let text = Payload::new(self.text);
-        sessions::send(&store, &session, &Signal::Steer { mode, text }).await?;
+        let ear = jobs::ear(&store, &session).await?;
+        sessions::send(&store, &ear, &Signal::Steer { mode, text }).await?;
         out::say(&match state {
             SessionState::Active { pid } => {
                 format!("sent; process {pid} takes it up at the next safe point")
