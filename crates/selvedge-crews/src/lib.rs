@@ -6,16 +6,20 @@
 //! # Map
 //!
 //! - `swarm`: one mission, no questions: its files and its protocol
+//! - `journal`: messy notes in, cited answers out: its graph, its notes, its domains
 //! - `tree`: who worked under whom, on what, and what it cost
 //! - `record`: what every agent was sent and said, as a folder
 //!
 //! # Invariants
 //!
-//! - No crew has a loop, a tool or a driver of its own.
+//! - No crew has a loop or a driver of its own, and none has a way to files around the
+//!   toolbox.
 //! - Everything told here is folded from the ledger, and can be told again.
 //! - This crate knows nothing of terminals.
 
+pub mod journal;
 mod record;
+mod schema;
 mod swarm;
 mod tree;
 
@@ -30,7 +34,7 @@ use selvedge_agent::Crews;
 
 /// Every crew that comes with the program.
 pub fn all() -> Crews {
-    Crews::default().with(swarm::SWARM)
+    Crews::default().with(swarm::SWARM).with(journal::CREW)
 }
 
 #[cfg(test)]
