@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
 use selvedge_agent::{AGENT, AgentCall, AgentMachine, AgentPerformer, RunSpec, knowledge_tools};
+use selvedge_crews::journal::{JOURNAL, journal_machine, journal_tools};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_mcp::Fleet;
 use selvedge_model::{
@@ -257,7 +258,10 @@ pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
         secrets.clone(),
     );
     let discover = DiscoverTools::remembering(store.paths.discoveries());
-    offered(servers)
+    // Only the journal's own machine calls its tools: they are offered to nobody.
+    let tools = journal_tools().into_iter();
+    tools
+        .fold(offered(servers), Toolbox::with)
         .with(Arc::new(discover))
         .with_secrets(secrets.clone())
         .with_lender(Arc::new(lender))
@@ -311,6 +315,7 @@ pub fn driver(
 fn machine(kind: &str) -> Option<Box<dyn Machine<Call = AgentCall>>> {
     match kind {
         AGENT => Some(Box::new(AgentMachine::default())),
+        JOURNAL => Some(journal_machine()),
         _ => None,
     }
 }

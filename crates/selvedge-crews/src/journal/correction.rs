@@ -31,10 +31,16 @@ pub(super) fn meant(changes: &[Change], named: Option<&str>, recent: &[EntryShow
         };
         !changes.is_empty() && changes.iter().all(is_so)
     };
-    let fits: Vec<&EntryShown> = recent.iter().filter(|e| has(e, |change| &change.from)).collect();
+    let fits: Vec<&EntryShown> = recent
+        .iter()
+        .filter(|e| has(e, |change| &change.from))
+        .collect();
     let named = named.map(str::trim).filter(|id| id.len() >= 10);
     let named: Vec<&EntryShown> = match named {
-        Some(id) => recent.iter().filter(|entry| entry.id.starts_with(id)).collect(),
+        Some(id) => recent
+            .iter()
+            .filter(|entry| entry.id.starts_with(id))
+            .collect(),
         None => Vec::new(),
     };
     match (&fits[..], &named[..]) {
@@ -76,9 +82,8 @@ pub(super) fn applied(
     for change in changes {
         let known = data.get_mut(&change.domain);
         let place = known.and_then(|data| data.pointer_mut(&change.field));
-        let place = place.ok_or_else(|| {
-            format!("the entry has no `{}` in `{}`", change.field, change.domain)
-        })?;
+        let place = place
+            .ok_or_else(|| format!("the entry has no `{}` in `{}`", change.field, change.domain))?;
         *place = match (&*place, &change.to) {
             // A model may write a number as a text.
             (Value::Number(_), Value::String(text)) => {
@@ -92,7 +97,10 @@ pub(super) fn applied(
         if let Some(schema) = schema
             && let (_, unfit @ [_, ..]) = (0, &fitting(schema, data).1[..])
         {
-            return Err(format!("`{}` would not fit the domain `{name}`", unfit.join("`, `")));
+            return Err(format!(
+                "`{}` would not fit the domain `{name}`",
+                unfit.join("`, `")
+            ));
         }
     }
     Ok(data)
@@ -107,7 +115,10 @@ pub(super) fn said(changes: &[Change]) -> String {
             other => other.to_string(),
         };
         let (from, to) = (plain(&change.from), plain(&change.to));
-        format!("Correction: {} {field} recorded as {from} → corrected to {to}", change.domain)
+        format!(
+            "Correction: {} {field} recorded as {from} → corrected to {to}",
+            change.domain
+        )
     };
     changes.iter().map(one).collect::<Vec<_>>().join("\n")
 }
@@ -144,11 +155,20 @@ mod tests {
 
     #[test]
     fn the_wrong_value_says_which_entry_is_meant() {
-        let recent = [entry("2026-01-04T10:30-a", 85), entry("2026-01-03T10:30-b", 100)];
+        let recent = [
+            entry("2026-01-04T10:30-a", 85),
+            entry("2026-01-03T10:30-b", 100),
+        ];
         let wrong = change(json!("85"), json!(185));
-        assert_eq!(meant(&wrong, None, &recent), Meant::One("2026-01-04T10:30-a".into()));
+        assert_eq!(
+            meant(&wrong, None, &recent),
+            Meant::One("2026-01-04T10:30-a".into())
+        );
         let done = change(json!(90), json!(100));
-        assert_eq!(meant(&done, None, &recent), Meant::Already("2026-01-03T10:30-b".into()));
+        assert_eq!(
+            meant(&done, None, &recent),
+            Meant::Already("2026-01-03T10:30-b".into())
+        );
         let unknown = change(json!(1), json!(2));
         assert_eq!(meant(&unknown, None, &recent), Meant::None);
         assert_eq!(meant(&[], Some("2026-01-04T10:30"), &recent), Meant::None);
@@ -156,10 +176,19 @@ mod tests {
 
     #[test]
     fn if_two_fit_the_user_is_asked() {
-        let recent = [entry("2026-01-04T10:30-a", 85), entry("2026-01-03T10:30-b", 85)];
+        let recent = [
+            entry("2026-01-04T10:30-a", 85),
+            entry("2026-01-03T10:30-b", 85),
+        ];
         let wrong = change(json!(85), json!(185));
-        let both = vec!["2026-01-04T10:30-a".to_owned(), "2026-01-03T10:30-b".to_owned()];
-        assert_eq!(meant(&wrong, Some("2026-01-04T10:30-a"), &recent), Meant::OneOf(both));
+        let both = vec![
+            "2026-01-04T10:30-a".to_owned(),
+            "2026-01-03T10:30-b".to_owned(),
+        ];
+        assert_eq!(
+            meant(&wrong, Some("2026-01-04T10:30-a"), &recent),
+            Meant::OneOf(both)
+        );
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub fn range(words: &str, today: Date) -> Option<Days> {
     for between in ["from ", "between "] {
         let rest = words.strip_prefix(between);
         let halves = rest.and_then(|rest| {
-            [" to ", " until ", " and "].iter().find_map(|and| rest.split_once(and))
+            [" to ", " until ", " and "]
+                .iter()
+                .find_map(|and| rest.split_once(and))
         });
         if let Some((start, end)) = halves {
             return ordered(range(start, today)?.0, range(end, today)?.1);
@@ -32,7 +34,9 @@ pub fn range(words: &str, today: Date) -> Option<Days> {
     }
     let words = ["in ", "on ", "during ", "the ", "over "]
         .iter()
-        .fold(words, |words, filler| words.strip_prefix(filler).unwrap_or(words));
+        .fold(words, |words, filler| {
+            words.strip_prefix(filler).unwrap_or(words)
+        });
     if let Some(day) = day(words, today) {
         return Some((day, day));
     }
@@ -52,7 +56,9 @@ pub fn mentioned(text: &str, today: Date) -> Option<Days> {
         for at in 0..=words.len() - length {
             let piece = &words[at..at + length];
             // `may` and `march` alone are more often verbs than months.
-            if length == 1 && (["may", "march", "second", "a"].contains(&piece[0]) || is_number(piece[0])) {
+            if length == 1
+                && (["may", "march", "second", "a"].contains(&piece[0]) || is_number(piece[0]))
+            {
                 continue;
             }
             if let Some(days) = range(&piece.join(" "), today) {
@@ -65,7 +71,9 @@ pub fn mentioned(text: &str, today: Date) -> Option<Days> {
 
 /// The single day that a text speaks of: `yesterday`, `on Monday`, `3 days ago`.
 pub fn day_mentioned(text: &str, today: Date) -> Option<Date> {
-    mentioned(text, today).filter(|(start, end)| start == end).map(|(day, _)| day)
+    mentioned(text, today)
+        .filter(|(start, end)| start == end)
+        .map(|(day, _)| day)
 }
 
 fn day(words: &str, today: Date) -> Option<Date> {
@@ -87,7 +95,10 @@ fn day(words: &str, today: Date) -> Option<Date> {
         let (number, unit) = ago.split_once(' ')?;
         return today.checked_sub(span(count(number)?, unit)?).ok();
     }
-    let named = words.strip_prefix("last ").or(words.strip_prefix("this past ")).unwrap_or(words);
+    let named = words
+        .strip_prefix("last ")
+        .or(words.strip_prefix("this past "))
+        .unwrap_or(words);
     let weekday = weekday(named)?;
     // A weekday is the last one before today; said on that day it is a week ago.
     let mut behind = today.weekday().since(weekday);
@@ -99,7 +110,9 @@ fn day(words: &str, today: Date) -> Option<Date> {
 
 fn stretch(words: &str, today: Date) -> Option<Days> {
     let week = |date: Date| {
-        let monday = date.checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days()).ok()?;
+        let monday = date
+            .checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days())
+            .ok()?;
         Some((monday, monday.checked_add(6.days()).ok()?))
     };
     let whole_month = |date: Date| Some((date.first_of_month(), date.last_of_month()));
@@ -159,7 +172,10 @@ fn month(words: &str, today: Date) -> Option<Days> {
     }
     let mut month = None;
     let (mut year, mut day): (Option<i16>, Option<i8>) = (None, None);
-    for word in words.split([' ', ',']).filter(|w| !w.is_empty() && *w != "of") {
+    for word in words
+        .split([' ', ','])
+        .filter(|w| !w.is_empty() && *w != "of")
+    {
         let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         if let Some(named) = month_named(word) {
             month.replace(named).is_none().then_some(())?;
@@ -211,9 +227,14 @@ fn count(word: &str) -> Option<i64> {
     let number = match word {
         "a" | "an" => Some(1),
         "couple" | "few" => Some(3),
-        _ => WORDS.iter().position(|w| *w == word).and_then(|at| i64::try_from(at).ok()),
+        _ => WORDS
+            .iter()
+            .position(|w| *w == word)
+            .and_then(|at| i64::try_from(at).ok()),
     };
-    number.or_else(|| word.parse().ok()).filter(|n| (0..10_000).contains(n))
+    number
+        .or_else(|| word.parse().ok())
+        .filter(|n| (0..10_000).contains(n))
 }
 
 fn is_number(word: &str) -> bool {
@@ -222,8 +243,18 @@ fn is_number(word: &str) -> bool {
 
 fn month_named(word: &str) -> Option<i8> {
     const MONTHS: [&str; 12] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september",
-        "october", "november", "december",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
     ];
     let is_it = |month: &str| month == word || (word.len() == 3 && month.starts_with(word));
     let at = MONTHS.iter().position(|month| is_it(month))?;
@@ -240,14 +271,16 @@ fn weekday(word: &str) -> Option<Weekday> {
         ("saturday", Weekday::Saturday),
         ("sunday", Weekday::Sunday),
     ];
-    DAYS.iter().find(|(name, _)| *name == word).map(|(_, day)| *day)
+    DAYS.iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, day)| *day)
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use jiff::civil::date;
     use jiff::tz::TimeZone;
-    use jiff::Timestamp;
 
     use super::*;
 
@@ -290,7 +323,14 @@ mod tests {
         ] {
             check(words, TODAY, expected);
         }
-        for nonsense in ["", "bench", "the", "99999999999 days ago", "2026-13-45", "monday tuesday"] {
+        for nonsense in [
+            "",
+            "bench",
+            "the",
+            "99999999999 days ago",
+            "2026-13-45",
+            "monday tuesday",
+        ] {
             assert_eq!(range(nonsense, TODAY), None, "{nonsense}");
         }
     }
@@ -311,7 +351,11 @@ mod tests {
         // Half past eleven in the evening in New York is the next day in Berlin.
         let moment: Timestamp = "2026-03-08T04:30:00Z".parse().unwrap();
         let day = |zone: &str| moment.to_zoned(TimeZone::get(zone).unwrap()).date();
-        check("yesterday", day("America/New_York"), "2026-03-06..2026-03-06");
+        check(
+            "yesterday",
+            day("America/New_York"),
+            "2026-03-06..2026-03-06",
+        );
         check("yesterday", day("Europe/Berlin"), "2026-03-07..2026-03-07");
     }
 
@@ -338,10 +382,16 @@ mod tests {
             found("Why did my bench feel heavy last week?").as_deref(),
             Some("2026-11-09..2026-11-15")
         );
-        assert_eq!(found("average sleep in March").as_deref(), Some("2026-03-01..2026-03-31"));
+        assert_eq!(
+            found("average sleep in March").as_deref(),
+            Some("2026-03-01..2026-03-31")
+        );
         assert_eq!(found("Bench 185x5, felt heavy"), None);
         assert_eq!(found("I may run 5 k"), None);
-        assert_eq!(day_mentioned("ran 5k yesterday", TODAY), Some(date(2026, 11, 17)));
+        assert_eq!(
+            day_mentioned("ran 5k yesterday", TODAY),
+            Some(date(2026, 11, 17))
+        );
         assert_eq!(day_mentioned("slept badly last week", TODAY), None);
     }
 }

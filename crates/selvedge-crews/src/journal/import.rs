@@ -60,11 +60,17 @@ pub fn import_file(
             return Ok(imported);
         }
     };
-    let origin = file.strip_prefix(folder).unwrap_or(file).to_string_lossy().into_owned();
+    let origin = file
+        .strip_prefix(folder)
+        .unwrap_or(file)
+        .to_string_lossy()
+        .into_owned();
     let (written, body) = dated(&text);
     let named = date_in(&file.file_stem().unwrap_or_default().to_string_lossy());
     let changed = || {
-        let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok()?;
+        let changed = std::fs::metadata(file)
+            .and_then(|metadata| metadata.modified())
+            .ok()?;
         let changed = Timestamp::try_from(changed).ok()?;
         Some(Zoned::new(changed, zone.clone()))
     };
@@ -117,12 +123,16 @@ fn dated(text: &str) -> (Option<Date>, &str) {
     let Some((front, body)) = selvedge_tool::front_matter(text) else {
         return (None, text);
     };
-    let line = front.lines().find_map(|line| line.trim().strip_prefix("date:"));
+    let line = front
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("date:"));
     (line.and_then(date_in), body)
 }
 
 /// The first date in a text.
 fn date_in(text: &str) -> Option<Date> {
     let starts = text.char_indices().map(|(at, _)| at);
-    starts.filter_map(|at| text.get(at..at + 10)?.parse().ok()).next()
+    starts
+        .filter_map(|at| text.get(at..at + 10)?.parse().ok())
+        .next()
 }

@@ -27,14 +27,17 @@ impl Selection {
         let mut found = notes.search_entries(&words, self.days, false)?;
         let has_tags = |entry: &Entry| {
             let tags = entry.tags();
-            let is_there = |tag: &String| tags.contains(&tag.trim_start_matches('#').to_lowercase());
+            let is_there =
+                |tag: &String| tags.contains(&tag.trim_start_matches('#').to_lowercase());
             self.tags.iter().all(is_there)
         };
         let has_domain = |entry: &Entry| {
             let domain = self.domain.as_ref();
             domain.is_none_or(|domain| entry.parsed.domain_data.contains_key(domain))
         };
-        found.entries.retain(|entry| has_tags(entry) && has_domain(entry));
+        found
+            .entries
+            .retain(|entry| has_tags(entry) && has_domain(entry));
         Ok(found)
     }
 }
@@ -88,9 +91,8 @@ impl Overview {
 
     /// The notes of the same day in earlier years, newest first.
     pub fn on_this_day(notes: &Notes, today: Date) -> Result<Found, NotesError> {
-        let is_same = |date: Date| {
-            (date.month(), date.day()) == (today.month(), today.day()) && date < today
-        };
+        let is_same =
+            |date: Date| (date.month(), date.day()) == (today.month(), today.day()) && date < today;
         let mut found = Found::default();
         let days = notes.days(None)?;
         for (date, _) in days.into_iter().rev().filter(|(date, _)| is_same(*date)) {

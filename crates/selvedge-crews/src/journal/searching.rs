@@ -21,10 +21,16 @@ pub(super) fn search(
     let mut output = RetrieverOutput::default();
     let mut all: BTreeMap<EntryId, Entry> = BTreeMap::new();
     for (n, search) in wanted.searches.iter().enumerate() {
-        let range = search.range.as_deref().map(str::trim).filter(|range| !range.is_empty());
+        let range = search
+            .range
+            .as_deref()
+            .map(str::trim)
+            .filter(|range| !range.is_empty());
         let days = range.and_then(|range| dates::range(range, wanted.today));
         if let (Some(range), None) = (range, days) {
-            output.warnings.push(format!("`{range}` means no days: all were searched"));
+            output
+                .warnings
+                .push(format!("`{range}` means no days: all were searched"));
         }
         let attempt = |strategy: &str, entries_found, summary| RetrievalAttempt {
             attempt_number: wanted.before + u32::try_from(n).unwrap_or(0) + 1,
@@ -56,7 +62,11 @@ pub(super) fn search(
             output.computed.push(computed);
             continue;
         }
-        let pattern = search.pattern.as_deref().map(str::trim).filter(|p| !p.is_empty());
+        let pattern = search
+            .pattern
+            .as_deref()
+            .map(str::trim)
+            .filter(|p| !p.is_empty());
         let (strategy, mut found) = match (pattern, keywords.is_empty(), days) {
             (Some(pattern), _, _) => ("pattern", notes.get_entries_by_pattern(pattern)?),
             (None, false, _) => {
@@ -69,17 +79,30 @@ pub(super) fn search(
             (None, true, None) => ("date_range", notes.get_entries_by_pattern("**/*.md")?),
         };
         if let (Some(_), Some((start, end))) = (pattern, days) {
-            found.entries.retain(|entry| start <= entry.date && entry.date <= end);
+            found
+                .entries
+                .retain(|entry| start <= entry.date && entry.date <= end);
         }
         output.warnings.append(&mut found.warnings);
         let count = found.entries.len();
         if count == 0 {
-            output.warnings.push(format!("nothing was found for: {}", described(search)));
+            output
+                .warnings
+                .push(format!("nothing was found for: {}", described(search)));
         }
         let summary = format!("{count} entries for: {}", described(search));
-        output.retrieval_summary.push(attempt(strategy, count, summary));
-        output.found_by.push((search.sub_query_id, ids(&found.entries)));
-        all.extend(found.entries.into_iter().map(|entry| (entry.id.clone(), entry)));
+        output
+            .retrieval_summary
+            .push(attempt(strategy, count, summary));
+        output
+            .found_by
+            .push((search.sub_query_id, ids(&found.entries)));
+        all.extend(
+            found
+                .entries
+                .into_iter()
+                .map(|entry| (entry.id.clone(), entry)),
+        );
     }
     output.total_entries_found = all.len();
     // The newest are kept where there are too many.
@@ -105,7 +128,10 @@ fn number(
     wanted: &SearchArguments,
 ) -> super::rows::Computed {
     let in_days = |date: Date| days.0 <= date && date <= days.1;
-    let entries = found.entries.iter().filter(|e| in_days(e.about()) && e.corrects.is_none());
+    let entries = found
+        .entries
+        .iter()
+        .filter(|e| in_days(e.about()) && e.corrects.is_none());
     let names: Vec<(&Entry, String)> = entries.map(|entry| (entry, entry.id.to_string())).collect();
     let mut counted: Vec<Counted<'_>> = names
         .iter()

@@ -34,12 +34,17 @@ pub(super) const REMEMBER: &str = "journal_remember";
 /// The tools of the journal.
 pub fn journal_tools() -> Vec<Arc<dyn Tool>> {
     let all = [Kind::Load, Kind::Search, Kind::Store, Kind::Remember];
-    all.into_iter().map(|kind| Arc::new(JournalTool(kind)) as Arc<dyn Tool>).collect()
+    all.into_iter()
+        .map(|kind| Arc::new(JournalTool(kind)) as Arc<dyn Tool>)
+        .collect()
 }
 
 /// What they do to the world, by name.
 pub fn journal_worlds() -> BTreeMap<String, World> {
-    journal_tools().iter().map(|tool| (tool.spec().name, tool.spec().world)).collect()
+    journal_tools()
+        .iter()
+        .map(|tool| (tool.spec().name, tool.spec().world))
+        .collect()
 }
 
 struct JournalTool(Kind);
@@ -117,7 +122,11 @@ pub(super) struct RememberArguments {
 impl Kind {
     fn spec(self) -> ToolSpec {
         let (name, description, world) = match self {
-            Self::Load => (LOAD, "Combine domains, and read what is known.", World::Reads),
+            Self::Load => (
+                LOAD,
+                "Combine domains, and read what is known.",
+                World::Reads,
+            ),
             Self::Search => (SEARCH, "Search the notes.", World::Reads),
             Self::Store => (STORE, "Write an entry or a correction down.", World::Writes),
             Self::Remember => (REMEMBER, "Remember something of the user.", World::Writes),
@@ -166,7 +175,10 @@ impl Kind {
                 let text = notes.get_global_context().map_err(|e| e.to_string())?;
                 let mut context = GlobalContext::read(&text);
                 // What is there already changes nothing but how often it was seen.
-                let has_all = arguments.updates.iter().all(|update| text.contains(&update.value));
+                let has_all = arguments
+                    .updates
+                    .iter()
+                    .all(|update| text.contains(&update.value));
                 let is_new = context.update(&arguments.updates, arguments.today);
                 Ok((has_all || !is_new).then(|| ToolOutput::ok("remembered")))
             }
@@ -229,17 +241,29 @@ fn load(notes: &Notes, domains: &Domains, wanted: &LoadArguments) -> Result<Tool
     Ok(done(summary, &loaded))
 }
 
-fn store(notes: &Notes, domains: &Domains, mut wanted: StoreArguments) -> Result<ToolOutput, String> {
+fn store(
+    notes: &Notes,
+    domains: &Domains,
+    mut wanted: StoreArguments,
+) -> Result<ToolOutput, String> {
     let failed = |error: super::notes::NotesError| error.to_string();
     let parsed = &mut wanted.parsed;
     for (name, data) in &parsed.domain_data {
         if let Some(domain) = domains.get(name) {
-            parsed.rows.extend(rows(name, &domain.schema, data, wanted.units));
+            parsed
+                .rows
+                .extend(rows(name, &domain.schema, data, wanted.units));
         }
     }
     let Some(target) = &wanted.target else {
-        let saved = notes.save_entry(&new_entry(&wanted, None), None).map_err(failed)?;
-        let how = if saved == Saved::Stored { "stored" } else { "updated" };
+        let saved = notes
+            .save_entry(&new_entry(&wanted, None), None)
+            .map_err(failed)?;
+        let how = if saved == Saved::Stored {
+            "stored"
+        } else {
+            "updated"
+        };
         return Ok(told(&wanted.id, how, String::new()));
     };
     let applied = notes
@@ -264,7 +288,9 @@ fn store(notes: &Notes, domains: &Domains, mut wanted: StoreArguments) -> Result
             };
             let said = correction::said(&wanted.changes);
             let entry = new_entry(&wanted, Some(&said));
-            let saved = notes.save_entry(&entry, Some(&correction)).map_err(failed)?;
+            let saved = notes
+                .save_entry(&entry, Some(&correction))
+                .map_err(failed)?;
             Ok(match saved {
                 Saved::Unchanged => told(&target, "unchanged", "that was corrected before".into()),
                 _ => told(&target, "corrected", said),
@@ -272,7 +298,9 @@ fn store(notes: &Notes, domains: &Domains, mut wanted: StoreArguments) -> Result
         }
         // Never lose a note: what cannot be applied is still what the user wrote.
         Err(why) => {
-            notes.save_entry(&new_entry(&wanted, None), None).map_err(failed)?;
+            notes
+                .save_entry(&new_entry(&wanted, None), None)
+                .map_err(failed)?;
             Ok(told(&wanted.id, "noted", why))
         }
     }
@@ -286,7 +314,10 @@ fn remember(notes: &Notes, wanted: &RememberArguments) -> Result<ToolOutput, Str
             return (text.to_owned(), String::new());
         }
         let left = context.fit(wanted.tokens_max, today);
-        let archived: String = left.iter().map(|line| format!("- {today}: {line}\n")).collect();
+        let archived: String = left
+            .iter()
+            .map(|line| format!("- {today}: {line}\n"))
+            .collect();
         (context.render(today), archived)
     });
     let changed = changed.map_err(|error| error.to_string())?;

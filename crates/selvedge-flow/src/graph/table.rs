@@ -72,14 +72,17 @@ impl<F: Flow> Table<F> {
             }
             let leads_on = self.transitions.iter().any(|t| t.from == state);
             if leads_on == (state == self.end) {
-                faults.push(format!("`{}` leads nowhere, or on from the end", state.name()));
+                faults.push(format!(
+                    "`{}` leads nowhere, or on from the end",
+                    state.name()
+                ));
             }
             let next = self.transitions.iter().filter(|t| t.from == state);
             let unlimited: Vec<F::State> =
                 next.filter(|t| t.limit.is_none()).map(|t| t.to).collect();
-            let comes_back = unlimited
-                .iter()
-                .any(|to| *to == state || self.reached(*to, |t| t.limit.is_none()).contains(&state));
+            let comes_back = unlimited.iter().any(|to| {
+                *to == state || self.reached(*to, |t| t.limit.is_none()).contains(&state)
+            });
             if comes_back {
                 faults.push(format!("`{}` is on a circle without a limit", state.name()));
             }

@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod doctor;
 mod index;
+mod journal;
 mod knowledge;
 mod mcp;
 mod models;
@@ -64,6 +65,8 @@ Selvedge runs AI agents whose work does not unravel: kill it at any moment, and 
   selvedge demo                 watch an agent fix a bug; needs no key and no network
   selvedge run \"REQUEST\"        do a piece of work in this directory
   selvedge swarm \"MISSION\"      have it planned, designed, built and reviewed, unasked
+  selvedge log \"NOTE\"           note something down, in plain Markdown files
+  selvedge ask \"QUESTION\"       ask your notes
   selvedge resume               go on with what was interrupted
   selvedge ps                   what is unfinished
   selvedge sessions show ID     what happened
@@ -78,6 +81,12 @@ enum Command {
     Run(run::Run),
     /// Carry out a mission with a swarm: no questions asked, in a copy, merged in the end.
     Swarm(run::Run),
+    /// Note something down: half a sentence will do.
+    Log(journal::Log),
+    /// Ask your notes something.
+    Ask(journal::Ask),
+    /// Notes and questions in one box; and what else there is to do with notes.
+    Journal(journal::Journal),
     /// Go on with a session that rests or was killed.
     Resume(resume::Resume),
     /// Answer a question that a session asks.
@@ -159,6 +168,9 @@ impl Arguments {
         match command {
             Command::Run(command) => working(command.perform()),
             Command::Swarm(command) => working(command.by("swarm").perform()),
+            Command::Log(command) => working(command.perform()),
+            Command::Ask(command) => working(command.perform()),
+            Command::Journal(command) => working(command.perform()),
             Command::Resume(command) => working(command.perform()),
             Command::Answer(command) => working(command.perform()),
             Command::Ps(command) => looking(command.perform()),

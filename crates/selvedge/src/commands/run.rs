@@ -135,6 +135,7 @@ impl Run {
             json: self.json,
             timeout: self.timeout,
             can_ask: out::can_ask(),
+            ..Options::default()
         };
         let (_, exit) = begin(paths, &config, script, plan, options).await?;
         Ok(exit)

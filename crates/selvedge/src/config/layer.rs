@@ -67,6 +67,10 @@ pub const KEYS: &[Key] = &[
     key("sandbox.memory_mb_max", Kind::Whole),
     key("sandbox.processes_max", Kind::Whole),
     key("secrets.prompt", Kind::Text),
+    key("journal.dir", Kind::Text),
+    key("journal.timezone", Kind::Text),
+    key("journal.units", Kind::Text),
+    key("journal.max_global_context_tokens", Kind::Whole),
 ];
 
 /// Every key that is a table of the user's own names, and why a project's is not
@@ -277,6 +281,15 @@ impl Layer {
             warnings.push(format!(
                 "`cache` in `{file}` is ignored: it decides what is kept of your work; put it \
                  into your own configuration"
+            ));
+        }
+        let own = self
+            .values
+            .extract_if(.., |key, _| key.starts_with("journal."));
+        if own.count() > 0 {
+            warnings.push(format!(
+                "`[journal]` in `{file}` is ignored: it decides where your notes go; put it into \
+                 your own configuration"
             ));
         }
         for (name, why) in TABLES {

@@ -10,27 +10,51 @@ macro_rules! domain {
             [
                 (
                     "domain.toml",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/domain.toml")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/domain.toml"
+                    )),
                 ),
                 (
                     "schema.json",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/schema.json")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/schema.json"
+                    )),
                 ),
                 (
                     "vocabulary.toml",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/vocabulary.toml")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/vocabulary.toml"
+                    )),
                 ),
                 (
                     "expertise.md",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/expertise.md")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/expertise.md"
+                    )),
                 ),
                 (
                     "rules.md",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/rules.md")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/rules.md"
+                    )),
                 ),
                 (
                     "guidance.md",
-                    include_str!(concat!("../../../crews/journal/domains/", $name, "/guidance.md")),
+                    include_str!(concat!(
+                        "../../../crews/journal/domains/",
+                        $name,
+                        "/guidance.md"
+                    )),
                 ),
             ],
         )

@@ -75,10 +75,17 @@ impl Domains {
             domains.add(name, Domain::read(name, file));
         }
         let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut folders: Vec<_> = folders.map(|entry| entry.path()).filter(|p| p.is_dir()).collect();
+        let mut folders: Vec<_> = folders
+            .map(|entry| entry.path())
+            .filter(|p| p.is_dir())
+            .collect();
         folders.sort();
         for folder in folders {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = folder
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if name.starts_with('.') {
                 continue;
             }
@@ -97,7 +104,9 @@ impl Domains {
                 self.all.retain(|other| other.name != domain.name);
                 self.all.push(domain);
             }
-            Err(why) => self.faults.push(format!("the domain `{name}` is left out: {why}")),
+            Err(why) => self
+                .faults
+                .push(format!("the domain `{name}` is left out: {why}")),
         }
     }
 
@@ -127,7 +136,9 @@ impl Domains {
             match self.get(name) {
                 Some(domain) if chosen.iter().all(|c| c.name != domain.name) => chosen.push(domain),
                 Some(_) => {}
-                None => context.notes.push(format!("there is no domain `{name}`: ignored")),
+                None => context
+                    .notes
+                    .push(format!("there is no domain `{name}`: ignored")),
             }
         }
         let (mut expertise, mut guidance) = (Vec::new(), Vec::new());
@@ -135,7 +146,10 @@ impl Domains {
             context.domains_loaded.push(domain.name.clone());
             // A selected domain means its own by a word, whatever the base means.
             context.vocabulary.extend(domain.vocabulary.clone());
-            for (text, all) in [(&domain.expertise, &mut expertise), (&domain.guidance, &mut guidance)] {
+            for (text, all) in [
+                (&domain.expertise, &mut expertise),
+                (&domain.guidance, &mut guidance),
+            ] {
                 if !text.trim().is_empty() {
                     all.push(format!("## {}\n\n{}", domain.name, text.trim()));
                 }
@@ -145,7 +159,9 @@ impl Domains {
                     context.evaluation_rules.push(rule.clone());
                 }
             }
-            context.schemas.insert(domain.name.clone(), domain.schema.clone());
+            context
+                .schemas
+                .insert(domain.name.clone(), domain.schema.clone());
         }
         context.expertise = expertise.join("\n\n");
         context.context_guidance = guidance.join("\n\n");
@@ -166,7 +182,9 @@ impl Domain {
         let name = written.name.unwrap_or_else(|| folder.to_owned());
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) {
-            return Err(format!("`{name}` is no name: letters, digits, `-` and `_` are"));
+            return Err(format!(
+                "`{name}` is no name: letters, digits, `-` and `_` are"
+            ));
         }
         if written.description.trim().is_empty() {
             return Err("`domain.toml`: without a description it is never chosen".into());
@@ -186,7 +204,9 @@ impl Domain {
             None => BTreeMap::new(),
         };
         let rules = file("rules.md")?.unwrap_or_default();
-        let rules = rules.lines().filter_map(|line| line.trim().strip_prefix("- "));
+        let rules = rules
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- "));
         Ok(Self {
             name,
             description: written.description.trim().to_owned(),
@@ -212,8 +232,10 @@ pub fn fitting(schema: &Value, data: &Value) -> (Option<Value>, Vec<String>) {
         return (None, vec![String::new()]);
     };
     let mut unfit = Vec::new();
-    let places: Vec<String> =
-        validator.iter_errors(data).map(|e| e.instance_path().to_string()).collect();
+    let places: Vec<String> = validator
+        .iter_errors(data)
+        .map(|e| e.instance_path().to_string())
+        .collect();
     for place in places {
         let field = place.split('/').nth(1).unwrap_or_default().to_owned();
         fields.remove(&field);
@@ -222,8 +244,15 @@ pub fn fitting(schema: &Value, data: &Value) -> (Option<Value>, Vec<String>) {
         }
     }
     // A field that the schema does not know is named by the error of the whole.
-    if let (false, Some(known)) = (schema["additionalProperties"] == true, schema["properties"].as_object()) {
-        let unknown: Vec<String> = fields.keys().filter(|f| !known.contains_key(*f)).cloned().collect();
+    if let (false, Some(known)) = (
+        schema["additionalProperties"] == true,
+        schema["properties"].as_object(),
+    ) {
+        let unknown: Vec<String> = fields
+            .keys()
+            .filter(|f| !known.contains_key(*f))
+            .cloned()
+            .collect();
         for field in unknown {
             fields.remove(&field);
             unfit.push(field);
@@ -233,12 +262,23 @@ pub fn fitting(schema: &Value, data: &Value) -> (Option<Value>, Vec<String>) {
     let kept = Value::Object(fields);
     match validator.is_valid(&kept) && kept.as_object().is_some_and(|f| !f.is_empty()) {
         true => (Some(kept), unfit),
-        false => (None, if unfit.is_empty() { vec![String::new()] } else { unfit }),
+        false => (
+            None,
+            if unfit.is_empty() {
+                vec![String::new()]
+            } else {
+                unfit
+            },
+        ),
     }
 }
 
 fn read(path: &Path) -> Result<Option<String>, String> {
-    let shown = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let shown = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
@@ -246,7 +286,9 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         }
         _ => {}
     }
-    std::fs::read_to_string(path).map(Some).map_err(|e| format!("`{shown}`: {e}"))
+    std::fs::read_to_string(path)
+        .map(Some)
+        .map_err(|e| format!("`{shown}`: {e}"))
 }
 
 #[cfg(test)]
@@ -261,14 +303,21 @@ mod tests {
         let domains = Domains::load(Path::new("/nowhere"));
         assert!(domains.faults.is_empty(), "{:?}", domains.faults);
         let names: Vec<String> = domains.infos().into_iter().map(|info| info.name).collect();
-        assert_eq!(names, ["general", "strength", "running", "swimming", "nutrition"]);
+        assert_eq!(
+            names,
+            ["general", "strength", "running", "swimming", "nutrition"]
+        );
         for domain in &domains.all {
             assert_eq!(domain.is_base, domain.name == "general");
             assert!(domain.vocabulary.len() >= 10, "{}", domain.name);
             assert!(domain.expertise.len() > 800, "{}", domain.name);
             assert!(domain.rules.len() >= 4, "{}", domain.name);
             assert!(domain.guidance.len() > 150, "{}", domain.name);
-            assert!(!rows::rules(&domain.schema).unwrap().is_empty(), "{}", domain.name);
+            assert!(
+                !rows::rules(&domain.schema).unwrap().is_empty(),
+                "{}",
+                domain.name
+            );
         }
     }
 
@@ -276,13 +325,33 @@ mod tests {
     fn the_schemas_take_what_people_write() {
         let domains = Domains::load(Path::new("/nowhere"));
         for (name, data, rows_expected) in [
-            ("general", json!({ "sleep": { "duration": 4, "unit": "h" }, "energy": 3 }), 2),
-            ("strength", json!({ "exercises": [
+            (
+                "general",
+                json!({ "sleep": { "duration": 4, "unit": "h" }, "energy": 3 }),
+                2,
+            ),
+            (
+                "strength",
+                json!({ "exercises": [
                 { "name": "bench press", "weight": 185, "weight_unit": "lb", "sets": 3, "reps": 5, "feeling": "heavy" }
-            ] }), 3),
-            ("running", json!({ "runs": [{ "distance": 5, "distance_unit": "km", "duration": 25, "duration_unit": "min" }] }), 2),
-            ("swimming", json!({ "swims": [{ "distance": 1500, "distance_unit": "m", "stroke": "freestyle" }] }), 1),
-            ("nutrition", json!({ "meals": [{ "meal": "lunch", "items": [{ "name": "rice" }], "protein": 30 }] }), 1),
+            ] }),
+                3,
+            ),
+            (
+                "running",
+                json!({ "runs": [{ "distance": 5, "distance_unit": "km", "duration": 25, "duration_unit": "min" }] }),
+                2,
+            ),
+            (
+                "swimming",
+                json!({ "swims": [{ "distance": 1500, "distance_unit": "m", "stroke": "freestyle" }] }),
+                1,
+            ),
+            (
+                "nutrition",
+                json!({ "meals": [{ "meal": "lunch", "items": [{ "name": "rice" }], "protein": 30 }] }),
+                1,
+            ),
         ] {
             let domain = domains.get(name).unwrap();
             let (kept, unfit) = fitting(&domain.schema, &data);
@@ -307,7 +376,11 @@ mod tests {
         let context = domains.combine(&["cooking".into(), "astrology".into()]);
         assert_eq!(context.domains_loaded, ["general", "cooking"]);
         assert_eq!(context.vocabulary["rpe"], "rice per eater");
-        assert!(context.evaluation_rules.contains(&"Taste first.".to_owned()));
+        assert!(
+            context
+                .evaluation_rules
+                .contains(&"Taste first.".to_owned())
+        );
         assert_eq!(context.notes, ["there is no domain `astrology`: ignored"]);
         assert!(context.expertise.starts_with("## general\n"));
     }
@@ -322,7 +395,11 @@ mod tests {
             std::fs::create_dir_all(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join(file), text).unwrap();
             let domains = Domains::load(folder.path());
-            let fault = domains.faults.iter().find(|fault| fault.contains(name)).unwrap();
+            let fault = domains
+                .faults
+                .iter()
+                .find(|fault| fault.contains(name))
+                .unwrap();
             assert!(fault.contains(why), "{fault}");
             assert!(domains.get("strength").is_some());
         }

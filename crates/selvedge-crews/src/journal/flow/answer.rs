@@ -91,7 +91,10 @@ impl JournalFlow {
             }
         };
         let is_critical = |gap: &&Gap| gap.severity == GapSeverity::Critical;
-        self.gaps.iter().filter(is_critical).for_each(|gap| add(&gap.description));
+        self.gaps
+            .iter()
+            .filter(is_critical)
+            .for_each(|gap| add(&gap.description));
         if !self.passed {
             let wrong = self.feedback.iter().rev().take(3);
             wrong.for_each(|feedback| add(&feedback.issue));

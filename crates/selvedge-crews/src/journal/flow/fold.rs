@@ -94,11 +94,13 @@ impl JournalFlow {
             }
             JournalState::Analyze if step.contains('c') => {
                 let part = place(step);
-                self.pieces.insert((part.0, part.1.unwrap_or(0)), nothing_found(&self.query));
+                self.pieces
+                    .insert((part.0, part.1.unwrap_or(0)), nothing_found(&self.query));
             }
             JournalState::Analyze => {
                 self.is_unanalysed = true;
-                self.analyses.insert(place(step).0, nothing_found(&self.query));
+                self.analyses
+                    .insert(place(step).0, nothing_found(&self.query));
             }
             JournalState::Observe => self.observed = Some(nothing_learned()),
             _ => {}
@@ -123,7 +125,8 @@ impl JournalFlow {
             },
             JournalState::BuildContext => {
                 let loaded: Loaded = serde_json::from_value(outcome.facts).unwrap_or_default();
-                self.loaded.extend(loaded.context.domains_loaded.iter().cloned());
+                self.loaded
+                    .extend(loaded.context.domains_loaded.iter().cloned());
                 for note in loaded.context.notes.iter().chain(&loaded.warnings) {
                     self.note(note);
                 }
@@ -162,7 +165,9 @@ impl JournalFlow {
             }
         }
         for computed in found.computed {
-            self.found.computed.retain(|known| known.question != computed.question);
+            self.found
+                .computed
+                .retain(|known| known.question != computed.question);
             self.found.computed.push(computed);
         }
         self.found.found_by.extend(found.found_by);
@@ -178,7 +183,9 @@ impl JournalFlow {
         let is_no = ["skip", "decline", "-", "pass"].contains(&text.to_lowercase().as_str());
         if let Some(Meant::OneOf(ids)) = &self.meant {
             let chosen = ids.iter().find(|id| text.starts_with(id.as_str()));
-            let fitting = ids.iter().filter(|id| id.starts_with(&text) && text.len() >= 10);
+            let fitting = ids
+                .iter()
+                .filter(|id| id.starts_with(&text) && text.len() >= 10);
             let fitting: Vec<&String> = fitting.collect();
             let only = match fitting[..] {
                 [only] => Some(only),
@@ -191,7 +198,11 @@ impl JournalFlow {
             return;
         }
         self.declined = is_no;
-        let asked = self.clarifier.take().map(|c| c.questions).unwrap_or_default();
+        let asked = self
+            .clarifier
+            .take()
+            .map(|c| c.questions)
+            .unwrap_or_default();
         let questions: Vec<&str> = asked.iter().map(|q| q.question.as_str()).collect();
         if !is_no {
             self.responses.insert(questions.join(" "), text);
@@ -215,7 +226,9 @@ impl JournalFlow {
             JournalState::Retrieve => self.must_retrieve = false,
             JournalState::Analyze => self.weigh(),
             JournalState::Clarify => self.clarified(),
-            JournalState::Synthesize if self.draft.is_none() => self.draft = Some(self.found_notes()),
+            JournalState::Synthesize if self.draft.is_none() => {
+                self.draft = Some(self.found_notes())
+            }
             JournalState::Evaluate => self.judged(),
             JournalState::Parse => self.understood(),
             JournalState::Observe if self.observed.is_none() => {
@@ -235,7 +248,8 @@ impl JournalFlow {
         }
         let input = self.brief.input.clone();
         let has = |part: &Option<String>| {
-            part.as_ref().is_some_and(|part| !part.trim().is_empty() && input.contains(part.trim()))
+            part.as_ref()
+                .is_some_and(|part| !part.trim().is_empty() && input.contains(part.trim()))
         };
         let is_split = has(&route.log_portion) && has(&route.query_portion);
         let kind = match (self.brief.intent, route.input_type) {
@@ -263,7 +277,10 @@ impl JournalFlow {
         if self.plan.is_none() || self.without.is_some() {
             self.plan = Some(self.plan_by_rules());
         }
-        let wanted = self.plan.iter().flat_map(|plan| &plan.domain_expansion_request);
+        let wanted = self
+            .plan
+            .iter()
+            .flat_map(|plan| &plan.domain_expansion_request);
         self.note_unknown(wanted.cloned().collect());
     }
 
@@ -277,7 +294,11 @@ impl JournalFlow {
 
     /// Puts the analyses together: what counts is what has evidence.
     fn weigh(&mut self) {
-        if self.parts().iter().any(|part| !self.analyses.contains_key(&part.id)) {
+        if self
+            .parts()
+            .iter()
+            .any(|part| !self.analyses.contains_key(&part.id))
+        {
             self.is_unanalysed = true;
         }
         let mut analyses = std::mem::take(&mut self.analyses);
@@ -285,7 +306,9 @@ impl JournalFlow {
         let mut gaps: Vec<Gap> = Vec::new();
         for analysis in analyses.values_mut() {
             let claims = analysis.findings.len();
-            analysis.findings.retain(|f| f.evidence.iter().any(|e| self.is_evidence(e)));
+            analysis
+                .findings
+                .retain(|f| f.evidence.iter().any(|e| self.is_evidence(e)));
             let is_bare = claims > 0 && analysis.findings.is_empty();
             sufficient &= analysis.verdict == Sufficiency::Sufficient && !is_bare;
             gaps.append(&mut analysis.gaps_identified.clone());
@@ -294,10 +317,15 @@ impl JournalFlow {
         // Without an analysis there is nothing to be missing: what was found is shown.
         self.sufficient = sufficient || self.is_unanalysed;
         let names = gaps.iter().filter(|gap| gap.outside_current_expertise);
-        let names = names.filter_map(|gap| gap.suspected_domain.clone()).collect();
+        let names = names
+            .filter_map(|gap| gap.suspected_domain.clone())
+            .collect();
         self.note_unknown(names);
         for gap in &mut gaps {
-            let first = self.gap_seen.entry(key(&gap.description)).or_insert(self.retrievals);
+            let first = self
+                .gap_seen
+                .entry(key(&gap.description))
+                .or_insert(self.retrievals);
             // Whether it was searched for is known here, and not believed.
             gap.searched = *first < self.retrievals;
         }
@@ -315,7 +343,12 @@ impl JournalFlow {
         let mut words = reference.split(|c: char| c.is_whitespace() || "(),;".contains(c));
         words.any(|word| {
             let word = word.trim_matches(['.', '[', ']', '`']);
-            word.len() >= 10 && self.found.entries.iter().any(|entry| entry.id.starts_with(word))
+            word.len() >= 10
+                && self
+                    .found
+                    .entries
+                    .iter()
+                    .any(|entry| entry.id.starts_with(word))
         })
     }
 
@@ -325,7 +358,9 @@ impl JournalFlow {
         };
         let before = &self.asked_before;
         clarifier.questions.retain(|question| {
-            let is_new = before.iter().all(|old| key(&old.question) != key(&question.question));
+            let is_new = before
+                .iter()
+                .all(|old| key(&old.question) != key(&question.question));
             is_new && !question.question.trim().is_empty()
         });
     }
@@ -357,7 +392,10 @@ impl JournalFlow {
             self.passed = true;
             return;
         };
-        let fails = evaluation.dimensions.iter().any(|d| d.verdict == Passing::Fail);
+        let fails = evaluation
+            .dimensions
+            .iter()
+            .any(|d| d.verdict == Passing::Fail);
         self.passed = evaluation.verdict == Passing::Pass && !fails;
         if !self.passed {
             self.feedback.extend(evaluation.feedback);
@@ -373,7 +411,10 @@ impl JournalFlow {
             return;
         }
         let (changes, named) = match &self.parsed {
-            Some(parsed) => (&parsed.correction_delta[..], parsed.target_entry_id.as_deref()),
+            Some(parsed) => (
+                &parsed.correction_delta[..],
+                parsed.target_entry_id.as_deref(),
+            ),
             None => (&[][..], None),
         };
         let meant = correction::meant(changes, named, &self.recent);

@@ -86,7 +86,9 @@ impl JournalFlow {
     }
 
     pub(super) fn has_questions(&self) -> bool {
-        self.clarifier.as_ref().is_some_and(|c| !c.questions.is_empty())
+        self.clarifier
+            .as_ref()
+            .is_some_and(|c| !c.questions.is_empty())
     }
 
     pub(super) fn is_declined(&self) -> bool {
@@ -117,6 +119,9 @@ impl JournalFlow {
 /// What a gap is known again by.
 pub(super) fn key(description: &str) -> String {
     let words = description.split(|c: char| !c.is_alphanumeric());
-    let words: Vec<String> = words.filter(|w| !w.is_empty()).map(str::to_lowercase).collect();
+    let words: Vec<String> = words
+        .filter(|w| !w.is_empty())
+        .map(str::to_lowercase)
+        .collect();
     words.join(" ")
 }

@@ -44,68 +44,95 @@ impl JournalFlow {
             return Vec::new();
         };
         let step = match visit.state {
-            JournalState::Route => self.agent(spec, "router", &RouterInput {
-                raw_input: &self.brief.input,
-                session_context: self.brief.session_context.as_deref(),
-                available_domains: &self.brief.domains,
-            }),
+            JournalState::Route => self.agent(
+                spec,
+                "router",
+                &RouterInput {
+                    raw_input: &self.brief.input,
+                    session_context: self.brief.session_context.as_deref(),
+                    available_domains: &self.brief.domains,
+                },
+            ),
             JournalState::BuildContext => {
                 let mut domains: Vec<String> = self.loaded.iter().cloned().collect();
                 domains.extend(self.wanted.iter().cloned());
-                Some(tool(spec, LOAD, &LoadArguments {
-                    domains,
-                    recent: RECENT,
-                }))
+                Some(tool(
+                    spec,
+                    LOAD,
+                    &LoadArguments {
+                        domains,
+                        recent: RECENT,
+                    },
+                ))
             }
-            JournalState::Plan => self.agent(spec, "planner", &PlannerInput {
-                query: &self.query,
-                query_type: self.plan.as_ref().map(|plan| plan.query_type),
-                now: &self.now(),
-                domain_context: (&self.context).into(),
-                retrieval_history: &self.found.retrieval_summary,
-                gaps_from_analyzer: &self.gaps,
-                evaluation_feedback: &self.feedback,
-                user_responses: &self.responses,
-                global_context_summary: &self.global,
-            }),
+            JournalState::Plan => self.agent(
+                spec,
+                "planner",
+                &PlannerInput {
+                    query: &self.query,
+                    query_type: self.plan.as_ref().map(|plan| plan.query_type),
+                    now: &self.now(),
+                    domain_context: (&self.context).into(),
+                    retrieval_history: &self.found.retrieval_summary,
+                    gaps_from_analyzer: &self.gaps,
+                    evaluation_feedback: &self.feedback,
+                    user_responses: &self.responses,
+                    global_context_summary: &self.global,
+                },
+            ),
             JournalState::Retrieve => return self.retrieval(spec),
             JournalState::Analyze => return self.analysis(spec),
-            JournalState::Clarify => self.agent(spec, "clarifier", &ClarifierInput {
-                original_query: &self.query,
-                gaps: self.askable(),
-                suggested_questions: self.plan.as_ref().map_or(&[], |p| &p.clarify_questions[..]),
-                vocabulary: &self.context.vocabulary,
-                retrieval_history: &self.found.retrieval_summary,
-                previous_clarifications: &self.asked_before,
-            }),
+            JournalState::Clarify => self.agent(
+                spec,
+                "clarifier",
+                &ClarifierInput {
+                    original_query: &self.query,
+                    gaps: self.askable(),
+                    suggested_questions: self
+                        .plan
+                        .as_ref()
+                        .map_or(&[], |p| &p.clarify_questions[..]),
+                    vocabulary: &self.context.vocabulary,
+                    retrieval_history: &self.found.retrieval_summary,
+                    previous_clarifications: &self.asked_before,
+                },
+            ),
             JournalState::WaitUser => Some(Act::Ask(self.question())),
             JournalState::Synthesize if self.is_unanalysed => None,
-            JournalState::Synthesize => self.agent(spec, "synthesizer", &SynthesizerInput {
-                query: &self.query,
-                query_type: self.query_type(),
-                analysis: self.analyses.values().collect(),
-                computed: &self.found.computed,
-                entries: self.citable(),
-                vocabulary: &self.context.vocabulary,
-                is_partial: self.is_partial,
-                unanswered_gaps: &self.gaps,
-                user_responses: &self.responses,
-                evaluation_feedback: &self.feedback,
-                response_style: self.brief.style,
-            }),
+            JournalState::Synthesize => self.agent(
+                spec,
+                "synthesizer",
+                &SynthesizerInput {
+                    query: &self.query,
+                    query_type: self.query_type(),
+                    analysis: self.analyses.values().collect(),
+                    computed: &self.found.computed,
+                    entries: self.citable(),
+                    vocabulary: &self.context.vocabulary,
+                    is_partial: self.is_partial,
+                    unanswered_gaps: &self.gaps,
+                    user_responses: &self.responses,
+                    evaluation_feedback: &self.feedback,
+                    response_style: self.brief.style,
+                },
+            ),
             // What code finds wrong needs no model's judgement.
             JournalState::Evaluate if self.is_unanalysed || self.uncited().is_some() => None,
             JournalState::Evaluate => self.draft.as_ref().and_then(|draft| {
-                self.agent(spec, "evaluator", &EvaluatorInput {
-                    query: &self.query,
-                    response: &draft.response,
-                    analysis: self.analyses.values().collect(),
-                    computed: &self.found.computed,
-                    entries_summary: self.citable(),
-                    evaluation_rules: &self.context.evaluation_rules,
-                    attempt_number: self.attempts + 1,
-                    previous_feedback: &self.feedback,
-                })
+                self.agent(
+                    spec,
+                    "evaluator",
+                    &EvaluatorInput {
+                        query: &self.query,
+                        response: &draft.response,
+                        analysis: self.analyses.values().collect(),
+                        computed: &self.found.computed,
+                        entries_summary: self.citable(),
+                        evaluation_rules: &self.context.evaluation_rules,
+                        attempt_number: self.attempts + 1,
+                        previous_feedback: &self.feedback,
+                    },
+                )
             }),
             JournalState::Parse => self.parsing(spec),
             JournalState::Store => self.storing(spec),
@@ -162,12 +189,16 @@ impl JournalFlow {
     fn retrieval(&self, spec: &Arc<RunSpec>) -> Vec<Step> {
         let Some(choice) = &self.choice else {
             let instructions = self.instructions();
-            let asked = self.agent(spec, "retriever", &RetrieverInput {
-                instructions: &instructions,
-                vocabulary: &self.context.vocabulary,
-                now: &self.now(),
-                max_entries: ENTRIES_MAX,
-            });
+            let asked = self.agent(
+                spec,
+                "retriever",
+                &RetrieverInput {
+                    instructions: &instructions,
+                    vocabulary: &self.context.vocabulary,
+                    now: &self.now(),
+                    max_entries: ENTRIES_MAX,
+                },
+            );
             if let Some(act) = asked {
                 return vec![Step {
                     name: "choose".to_owned(),
@@ -214,9 +245,10 @@ impl JournalFlow {
             return whole();
         };
         let mut parts: Vec<Part> = Vec::new();
-        let ordered = plan.execution_order.iter().filter_map(|id| {
-            plan.sub_queries.iter().find(|sub| sub.id == *id)
-        });
+        let ordered = plan
+            .execution_order
+            .iter()
+            .filter_map(|id| plan.sub_queries.iter().find(|sub| sub.id == *id));
         for sub in ordered.chain(&plan.sub_queries) {
             if parts.iter().all(|part| part.id != sub.id) {
                 parts.push(Part {
@@ -275,13 +307,17 @@ impl JournalFlow {
                 continue;
             }
             let chunks = self.chunks(part.id);
-            let missing: Vec<usize> =
-                (0..chunks.len()).filter(|n| !self.pieces.contains_key(&(part.id, *n))).collect();
+            let missing: Vec<usize> = (0..chunks.len())
+                .filter(|n| !self.pieces.contains_key(&(part.id, *n)))
+                .collect();
             let name = |rest: String| match is_one && rest.is_empty() {
                 true => String::new(),
                 false => format!("q{}{rest}", part.id),
             };
-            let mut ask = |name: String, entries: &[EntryShown], piece: Option<String>, merged: Vec<&AnalyzerOutput>| {
+            let mut ask = |name: String,
+                           entries: &[EntryShown],
+                           piece: Option<String>,
+                           merged: Vec<&AnalyzerOutput>| {
                 let at = u32::try_from(steps.len()).unwrap_or(0);
                 let input = AnalyzerInput {
                     query: &part.question,
@@ -310,7 +346,12 @@ impl JournalFlow {
                 count if !missing.is_empty() => {
                     for n in missing {
                         let piece = format!("piece {} of {count}", n + 1);
-                        ask(format!("q{}c{n}", part.id), &chunks[n], Some(piece), Vec::new());
+                        ask(
+                            format!("q{}c{n}", part.id),
+                            &chunks[n],
+                            Some(piece),
+                            Vec::new(),
+                        );
                     }
                 }
                 _ => {
@@ -330,7 +371,8 @@ impl JournalFlow {
         if let Some(Meant::OneOf(ids)) = &self.meant {
             let option = |id: &String| {
                 let entry = self.recent.iter().find(|entry| entry.id == *id);
-                let words = entry.map_or("", |entry| entry.raw_content.lines().next().unwrap_or(""));
+                let words =
+                    entry.map_or("", |entry| entry.raw_content.lines().next().unwrap_or(""));
                 format!("{id} {words}").trim().to_owned()
             };
             return Question {
@@ -371,17 +413,21 @@ impl JournalFlow {
         let is_correction = self.corrects();
         let shown = if is_correction { RECENT } else { RECENT_SHOWN };
         let resolved = dates::day_mentioned(&self.log_text, self.brief.date);
-        self.agent(spec, "parser", &ParserInput {
-            raw_input: &self.log_text,
-            timestamp: &self.now(),
-            resolved_date: resolved.map(|date| date.to_string()),
-            domain_schemas: &self.context.schemas,
-            vocabulary: &self.context.vocabulary,
-            global_context: &self.global,
-            recent_entries: &self.recent[..shown.min(self.recent.len())],
-            correction_mode: is_correction,
-            correction_target: self.target_hint.as_deref(),
-        })
+        self.agent(
+            spec,
+            "parser",
+            &ParserInput {
+                raw_input: &self.log_text,
+                timestamp: &self.now(),
+                resolved_date: resolved.map(|date| date.to_string()),
+                domain_schemas: &self.context.schemas,
+                vocabulary: &self.context.vocabulary,
+                global_context: &self.global,
+                recent_entries: &self.recent[..shown.min(self.recent.len())],
+                correction_mode: is_correction,
+                correction_target: self.target_hint.as_deref(),
+            },
+        )
     }
 
     fn storing(&self, spec: &Arc<RunSpec>) -> Option<Act<AgentCall>> {
@@ -390,22 +436,32 @@ impl JournalFlow {
         }
         let (date, time) = (self.brief.date, self.brief.time);
         let seed = format!("{}\n{}", self.session, self.log_text);
-        let id = self.brief.entry.clone().unwrap_or_else(|| EntryId::new(date, time, &seed));
+        let id = self
+            .brief
+            .entry
+            .clone()
+            .unwrap_or_else(|| EntryId::new(date, time, &seed));
         let target = match &self.meant {
             Some(Meant::One(target)) => EntryId::parse(target),
             _ => None,
         };
         let changes = self.parsed.as_ref().filter(|_| target.is_some());
-        Some(tool(spec, STORE, &StoreArguments {
-            id,
-            date,
-            time,
-            text: self.log_text.clone(),
-            parsed: self.to_store(),
-            units: self.brief.units,
-            changes: changes.map(|parsed| parsed.correction_delta.clone()).unwrap_or_default(),
-            target,
-        }))
+        Some(tool(
+            spec,
+            STORE,
+            &StoreArguments {
+                id,
+                date,
+                time,
+                text: self.log_text.clone(),
+                parsed: self.to_store(),
+                units: self.brief.units,
+                changes: changes
+                    .map(|parsed| parsed.correction_delta.clone())
+                    .unwrap_or_default(),
+                target,
+            },
+        ))
     }
 
     /// What was read out of the note, as far as it fits the domains.
@@ -432,12 +488,21 @@ impl JournalFlow {
                 false => format!("{name}.{field}"),
             });
             stored.uncertain_fields.extend(unfit);
-            stored.domain_data.extend(kept.map(|kept| (name.clone(), kept)));
+            stored
+                .domain_data
+                .extend(kept.map(|kept| (name.clone(), kept)));
         }
         // Code knows what `yesterday` is; what a model makes of other words is doubtful.
         let today = self.brief.date;
         let said = dates::day_mentioned(&self.log_text, today);
-        let read = || parsed.date.trim().parse().ok().filter(|date| *date != today);
+        let read = || {
+            parsed
+                .date
+                .trim()
+                .parse()
+                .ok()
+                .filter(|date| *date != today)
+        };
         if said.is_none() && read().is_some() {
             stored.uncertain_fields.push("date".to_owned());
         }
@@ -452,11 +517,15 @@ impl JournalFlow {
             let is_new = observed.should_update && !observed.updates.is_empty();
             let remember = || Step {
                 name: "remember".to_owned(),
-                act: tool(spec, REMEMBER, &RememberArguments {
-                    updates: observed.updates.clone(),
-                    today: self.brief.date,
-                    tokens_max: self.brief.context_tokens_max,
-                }),
+                act: tool(
+                    spec,
+                    REMEMBER,
+                    &RememberArguments {
+                        updates: observed.updates.clone(),
+                        today: self.brief.date,
+                        tokens_max: self.brief.context_tokens_max,
+                    },
+                ),
             };
             return is_new.then(remember).into_iter().collect();
         }
@@ -493,7 +562,10 @@ impl JournalFlow {
 
     /// Why something may be worth remembering; none if nothing is.
     fn trigger(&self) -> Option<Trigger> {
-        let is_significant = self.parsed.as_ref().is_some_and(|parsed| parsed.is_significant);
+        let is_significant = self
+            .parsed
+            .as_ref()
+            .is_some_and(|parsed| parsed.is_significant);
         let how = self.stored.as_ref().map(|stored| stored.how.as_str());
         match self.kind? {
             _ if self.error.is_some() || self.brief.entry.is_some() => None,
@@ -513,7 +585,12 @@ impl JournalFlow {
     pub(super) fn now(&self) -> String {
         let (date, time) = (self.brief.date, self.brief.time);
         let day = format!("{:?}", date.weekday());
-        format!("{date}T{:02}:{:02} {day} {}", time.hour(), time.minute(), self.brief.zone)
+        format!(
+            "{date}T{:02}:{:02} {day} {}",
+            time.hour(),
+            time.minute(),
+            self.brief.zone
+        )
     }
 
     /// What may be cited: ids and first words.

@@ -175,7 +175,12 @@ pub static TABLE: Table<JournalFlow> = Table {
         ),
         to(Plan, Retrieve, "otherwise: search first", always),
         to(Retrieve, Analyze, "always", always),
-        to(Analyze, Synthesize, "sufficient", JournalFlow::is_sufficient),
+        to(
+            Analyze,
+            Synthesize,
+            "sufficient",
+            JournalFlow::is_sufficient,
+        ),
         at_most(
             EXPANSIONS_MAX,
             to(
@@ -185,10 +190,7 @@ pub static TABLE: Table<JournalFlow> = Table {
                 JournalFlow::gaps_expand,
             ),
         ),
-        at_most(
-            REPLANS_MAX,
-            to(Analyze, Plan, "insufficient", always),
-        ),
+        at_most(REPLANS_MAX, to(Analyze, Plan, "insufficient", always)),
         to(
             Analyze,
             Synthesize,
@@ -232,12 +234,7 @@ pub static TABLE: Table<JournalFlow> = Table {
             RETRIES_MAX,
             to(Evaluate, Plan, "fail, retries left", JournalFlow::may_retry),
         ),
-        to(
-            Evaluate,
-            Observe,
-            "fail, retries used up: partial",
-            always,
-        ),
+        to(Evaluate, Observe, "fail, retries used up: partial", always),
         to(
             Parse,
             WaitUser,

@@ -14,7 +14,14 @@ const ASKING: [&str; 17] = [
     "should", "can", "show", "compare",
 ];
 /// Words that a correction begins with.
-const CORRECTING: [&str; 6] = ["actually", "correction", "i meant", "sorry,", "that was wrong", "not "];
+const CORRECTING: [&str; 6] = [
+    "actually",
+    "correction",
+    "i meant",
+    "sorry,",
+    "that was wrong",
+    "not ",
+];
 
 impl JournalFlow {
     /// What an input is by its words; a note if they do not tell.
@@ -23,7 +30,10 @@ impl JournalFlow {
         let sentences = sentences(input);
         let is_question = |sentence: &&String| {
             let lower = sentence.trim().to_lowercase();
-            let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            let first = lower
+                .split(|c: char| !c.is_alphanumeric())
+                .next()
+                .unwrap_or_default();
             lower.ends_with('?') || (sentences.len() == 1 && ASKING.contains(&first))
         };
         let lower = input.to_lowercase();
@@ -35,7 +45,10 @@ impl JournalFlow {
             count if count == sentences.len() => (InputType::Query, None, None),
             _ => {
                 // Both parts must be the user's own words, in one piece each.
-                let at = sentences.iter().position(|s| s.trim().ends_with('?')).unwrap_or(0);
+                let at = sentences
+                    .iter()
+                    .position(|s| s.trim().ends_with('?'))
+                    .unwrap_or(0);
                 let (log, query) = (sentences[..at].concat(), sentences[at..].concat());
                 match log.trim().is_empty() {
                     true => (InputType::Log, None, None),
@@ -50,9 +63,15 @@ impl JournalFlow {
         let words = keywords(input);
         let fits = |description: &str| {
             let description = description.to_lowercase();
-            words.iter().any(|word| word.len() > 3 && description.contains(word.as_str()))
+            words
+                .iter()
+                .any(|word| word.len() > 3 && description.contains(word.as_str()))
         };
-        let domains = self.brief.domains.iter().filter(|domain| fits(&domain.description));
+        let domains = self
+            .brief
+            .domains
+            .iter()
+            .filter(|domain| fits(&domain.description));
         RouterOutput {
             reasoning: "by its words".to_owned(),
             input_type: kind,
@@ -95,7 +114,9 @@ impl JournalFlow {
         };
         let mut wanted = plan.retrieval_instructions.clone();
         let is_covered = |id: u32, wanted: &[Retrieval]| {
-            wanted.iter().any(|search| search.sub_query_id.is_none_or(|of| of == id))
+            wanted
+                .iter()
+                .any(|search| search.sub_query_id.is_none_or(|of| of == id))
         };
         for sub in &plan.sub_queries {
             if !is_covered(sub.id, &wanted) {
@@ -141,7 +162,12 @@ impl JournalFlow {
         SynthesizerOutput {
             response: lines.join("\n"),
             key_points: Vec::new(),
-            evidence_cited: self.found.entries.iter().map(|entry| entry.id.clone()).collect(),
+            evidence_cited: self
+                .found
+                .entries
+                .iter()
+                .map(|entry| entry.id.clone())
+                .collect(),
             gaps_disclosed: Vec::new(),
             confidence: Confidence::Low,
         }

@@ -43,7 +43,9 @@ impl GlobalContext {
                 context.version = version.trim().parse().unwrap_or(0);
             }
             if let Some(title) = line.strip_prefix("## ") {
-                let named = SECTIONS.iter().find(|(_, name)| title.trim().starts_with(name));
+                let named = SECTIONS
+                    .iter()
+                    .find(|(_, name)| title.trim().starts_with(name));
                 section = named.map_or(Category::Insight, |(category, _)| *category);
             }
             if let Some(item) = line.strip_prefix("- ") {
@@ -167,7 +169,9 @@ impl Line {
             true => String::new(),
             false => format!("{}: ", self.key),
         };
-        let since = self.since.map_or(String::new(), |date| format!(", since {date}"));
+        let since = self
+            .since
+            .map_or(String::new(), |date| format!(", since {date}"));
         let seen = match self.seen {
             0 | 1 => String::new(),
             seen => format!(", seen {seen}"),
@@ -208,7 +212,10 @@ mod tests {
         context.update(&[update("bench_pr", "185 lb", Certainty::Likely)], day);
         context.update(&[update("Bench PR", "195 lb", Certainty::Certain)], day);
         let text = context.render(day);
-        assert!(text.contains("- bench_pr: 195 lb (certain, since 2026-01-04, seen 2)"), "{text}");
+        assert!(
+            text.contains("- bench_pr: 195 lb (certain, since 2026-01-04, seen 2)"),
+            "{text}"
+        );
         assert_eq!(text.matches("bench").count(), 1);
         assert!(text.contains("version: 2"));
         assert_eq!(GlobalContext::read(&text), context);
@@ -220,7 +227,10 @@ mod tests {
         let mut context = GlobalContext::read(text);
         context.update(&[update("x", "y", Certainty::Likely)], date(2026, 1, 4));
         let text = context.render(date(2026, 1, 4));
-        assert!(text.contains("- metric please (no miles) (certain)"), "{text}");
+        assert!(
+            text.contains("- metric please (no miles) (certain)"),
+            "{text}"
+        );
         assert!(text.contains("- units: metric (certain)"), "{text}");
     }
 
@@ -231,14 +241,21 @@ mod tests {
         let long = "x".repeat(300);
         let updates: Vec<ContextUpdate> = (0..40)
             .map(|n| {
-                let certainty = if n % 2 == 0 { Certainty::Tentative } else { Certainty::Certain };
+                let certainty = if n % 2 == 0 {
+                    Certainty::Tentative
+                } else {
+                    Certainty::Certain
+                };
                 update(&format!("key{n}"), &long, certainty)
             })
             .collect();
         context.update(&updates, day);
         let left = context.fit(2000, day);
         assert!(context.render(day).len() / TOKEN_CHARS <= 2000);
-        let guesses = left.iter().take_while(|line| line.contains("tentative")).count();
+        let guesses = left
+            .iter()
+            .take_while(|line| line.contains("tentative"))
+            .count();
         assert!(guesses >= left.len().min(20), "{guesses} of {}", left.len());
         assert!(context.render(day).contains("certain"));
     }

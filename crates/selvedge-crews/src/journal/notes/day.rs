@@ -75,7 +75,10 @@ pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
         let is_written_here = named.is_some();
         let (id, corrects) = named.unwrap_or_else(|| {
             by_hand += 1;
-            (EntryId::with_suffix(date, time, &format!("hand{by_hand}")), None)
+            (
+                EntryId::with_suffix(date, time, &format!("hand{by_hand}")),
+                None,
+            )
         });
         let text: Vec<String> = lines.iter().map(|line| unescaped(line)).collect();
         let mut text = text.join("\n");
@@ -106,7 +109,10 @@ pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
 pub(crate) fn sections_of(date: Date, text: &str) -> Vec<(Time, String)> {
     let has_heading = text.split('\n').any(|line| heading(line).is_some());
     let entries = has_heading.then(|| entries(date, text)).unwrap_or_default();
-    entries.into_iter().map(|entry| (entry.time, entry.text)).collect()
+    entries
+        .into_iter()
+        .map(|entry| (entry.time, entry.text))
+        .collect()
 }
 
 /// What somebody wrote without us: a title belongs to it, a file's heading does not.
@@ -149,7 +155,11 @@ fn heading(line: &str) -> Option<(Time, String, bool)> {
 
 /// The id, and the entry that is corrected, if a line is the comment that says so.
 fn comment(line: &str) -> Option<(EntryId, Option<EntryId>)> {
-    let inner = line.trim_end().strip_prefix("<!-- id: ")?.strip_suffix("-->")?.trim();
+    let inner = line
+        .trim_end()
+        .strip_prefix("<!-- id: ")?
+        .strip_suffix("-->")?
+        .trim();
     let (id, target) = match inner.split_once(" corrects: ") {
         Some((id, target)) => (id, Some(target)),
         None => (inner, None),

@@ -47,7 +47,9 @@ impl Lock {
                 }
                 Ok(file)
             });
-        locked.map(Self).map_err(|e| NotesError::new("locked", &path, e))
+        locked
+            .map(Self)
+            .map_err(|e| NotesError::new("locked", &path, e))
     }
 }
 
@@ -85,10 +87,7 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), NotesError> {
 }
 
 /// The folders whose names are so many digits, with their names.
-pub(super) fn folders(
-    folder: &Path,
-    digits: usize,
-) -> Result<Vec<(String, PathBuf)>, NotesError> {
+pub(super) fn folders(folder: &Path, digits: usize) -> Result<Vec<(String, PathBuf)>, NotesError> {
     let is_number = |name: &str| name.len() == digits && name.bytes().all(|b| b.is_ascii_digit());
     let mut found = listed(folder)?;
     found.retain(|(name, _)| is_number(name));
@@ -98,7 +97,8 @@ pub(super) fn folders(
 /// The files with an ending, by name without it.
 pub(super) fn files(folder: &Path, ending: &str) -> Result<Vec<(String, PathBuf)>, NotesError> {
     let listed = listed(folder)?.into_iter();
-    let stem = |(name, path): (String, PathBuf)| Some((name.strip_suffix(ending)?.to_owned(), path));
+    let stem =
+        |(name, path): (String, PathBuf)| Some((name.strip_suffix(ending)?.to_owned(), path));
     Ok(listed.filter_map(stem).collect())
 }
 

@@ -150,7 +150,9 @@ impl Notes {
         };
         let mut found = self.get_entries_by_date_range(date, date)?.entries;
         found.retain(|entry| entry.id.as_str().starts_with(id));
-        Ok(Some(found).filter(|f| f.len() == 1).and_then(|mut f| f.pop()))
+        Ok(Some(found)
+            .filter(|f| f.len() == 1)
+            .and_then(|mut f| f.pop()))
     }
 
     /// The last entries that are no corrections, newest first.
@@ -163,7 +165,9 @@ impl Notes {
             let found = self.read_days(vec![day], |_| true)?;
             recent.warnings.extend(found.warnings);
             let entries = found.entries.into_iter().rev();
-            recent.entries.extend(entries.filter(|e| e.corrects.is_none()));
+            recent
+                .entries
+                .extend(entries.filter(|e| e.corrects.is_none()));
         }
         recent.entries.truncate(count);
         Ok(recent)
@@ -202,9 +206,7 @@ impl Notes {
         let mut days = Vec::new();
         let is_in = |first: &str, last: &str| match range {
             None => true,
-            Some((start, end)) => {
-                *last >= *start.to_string() && *first <= *end.to_string()
-            }
+            Some((start, end)) => *last >= *start.to_string() && *first <= *end.to_string(),
         };
         for (year, folder) in disk::folders(&self.root, 4)? {
             if !is_in(&format!("{year}-01-01"), &format!("{year}-12-31")) {
@@ -245,7 +247,9 @@ impl Notes {
                 Ok(text) => text,
                 Err(why) => {
                     let file = relative(date);
-                    found.warnings.push(format!("`{file}` was passed over: {why}"));
+                    found
+                        .warnings
+                        .push(format!("`{file}` was passed over: {why}"));
                     continue;
                 }
             };
@@ -255,7 +259,9 @@ impl Notes {
             let sidecar = Sidecar::load(&path)?;
             found.warnings.extend(sidecar.warning.clone());
             let entries = day::entries(date, &text).into_iter();
-            found.entries.extend(entries.map(|entry| sidecar.complete(entry)));
+            found
+                .entries
+                .extend(entries.map(|entry| sidecar.complete(entry)));
         }
         Ok(found)
     }
@@ -279,8 +285,15 @@ impl Notes {
         };
         let path = self.path(date);
         let mut sidecar = Sidecar::load(&path)?;
-        let target = sidecar.entries.entry(correction.target.clone()).or_default();
-        if target.corrections.iter().any(|applied| applied.by == entry.id) {
+        let target = sidecar
+            .entries
+            .entry(correction.target.clone())
+            .or_default();
+        if target
+            .corrections
+            .iter()
+            .any(|applied| applied.by == entry.id)
+        {
             return Ok(());
         }
         target.domain_data = correction.domain_data.clone();

@@ -15,7 +15,9 @@ fn new_entry(text: &str, seed: &str) -> NewEntry {
 }
 
 fn scratch() -> (tempfile::TempDir, Notes) {
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
     let notes = Notes::at(folder.path().join("journal"));
     (folder, notes)
 }
@@ -35,7 +37,10 @@ fn an_entry_is_a_section_that_people_can_read() {
     let entry = new_entry("Bench 185x5, felt heavy", "a");
     assert_eq!(notes.save_entry(&entry, None).unwrap(), Saved::Stored);
     let text = std::fs::read_to_string(file(&notes)).unwrap();
-    let expected = format!("## 10:30\n<!-- id: {} -->\nBench 185x5, felt heavy\n", entry.id);
+    let expected = format!(
+        "## 10:30\n<!-- id: {} -->\nBench 185x5, felt heavy\n",
+        entry.id
+    );
     assert_eq!(text, expected);
     assert_eq!(notes.save_entry(&entry, None).unwrap(), Saved::Updated);
     assert_eq!(std::fs::read_to_string(file(&notes)).unwrap(), expected);
@@ -102,7 +107,10 @@ fn files_edited_by_hand_are_read_as_they_are_now() {
     std::fs::write(file(&notes), format!("# Sunday\n\nNo plans.\n\n{text}")).unwrap();
     assert_eq!(find().state(), ParseState::Stale);
     assert_eq!(find().text, "Slept 6 hours");
-    assert_eq!(texts(&notes), ["No plans.", "Slept 6 hours", "Evening\nwalked the dog"]);
+    assert_eq!(
+        texts(&notes),
+        ["No plans.", "Slept 6 hours", "Evening\nwalked the dog"]
+    );
 }
 
 #[test]
@@ -113,7 +121,11 @@ fn a_file_that_cannot_be_read_is_passed_over_and_kept() {
     std::fs::write(&bad, [0xff, 0xfe, b'x']).unwrap();
     let found = notes.get_entries_by_pattern("2026/**/*.md").unwrap();
     assert_eq!(found.entries.len(), 1);
-    assert!(found.warnings[0].contains("2026-01-05.md"), "{:?}", found.warnings);
+    assert!(
+        found.warnings[0].contains("2026-01-05.md"),
+        "{:?}",
+        found.warnings
+    );
     assert!(bad.exists());
     // A sidecar that is no JSON is kept, too, and the entry is simply not parsed.
     let sidecar = notes.root().join("2026/01/2026-01-04.json");
@@ -137,24 +149,51 @@ fn a_folder_that_cannot_be_written_is_named_at_once() {
 #[test]
 fn entries_are_found_by_day_pattern_and_word() {
     let (_folder, notes) = scratch();
-    for (day, text) in [(4, "New PR on bench"), (5, "ran 5k"), (9, "personal record, again")] {
+    for (day, text) in [
+        (4, "New PR on bench"),
+        (5, "ran 5k"),
+        (9, "personal record, again"),
+    ] {
         let date = date(2026, 1, day);
         let time = Time::midnight();
         let id = EntryId::new(date, time, text);
-        let entry = NewEntry { id, date, time, text: text.into(), parsed: None };
+        let entry = NewEntry {
+            id,
+            date,
+            time,
+            text: text.into(),
+            parsed: None,
+        };
         notes.save_entry(&entry, None).unwrap();
     }
-    let texts = |found: Found| -> Vec<String> { found.entries.into_iter().map(|e| e.text).collect() };
-    let range = notes.get_entries_by_date_range(date(2026, 1, 5), date(2026, 1, 9)).unwrap();
+    let texts =
+        |found: Found| -> Vec<String> { found.entries.into_iter().map(|e| e.text).collect() };
+    let range = notes
+        .get_entries_by_date_range(date(2026, 1, 5), date(2026, 1, 9))
+        .unwrap();
     assert_eq!(texts(range), ["ran 5k", "personal record, again"]);
     let vocabulary = Vocabulary::from([("pr".to_owned(), "personal record".to_owned())]);
     let words = |list: &[&str]| -> Vec<Vec<String>> {
-        list.iter().map(|word| words::expanded(word, &vocabulary)).collect()
+        list.iter()
+            .map(|word| words::expanded(word, &vocabulary))
+            .collect()
     };
     let found = notes.search_entries(&words(&["pr"]), None, false).unwrap();
     assert_eq!(texts(found), ["New PR on bench", "personal record, again"]);
-    let both = notes.search_entries(&words(&["personal record", "bench"]), None, true).unwrap();
+    let both = notes
+        .search_entries(&words(&["personal record", "bench"]), None, true)
+        .unwrap();
     assert_eq!(texts(both), ["New PR on bench"]);
-    assert_eq!(notes.get_entries_by_pattern("2026/02/**/*.md").unwrap().entries.len(), 0);
-    assert_eq!(notes.recent(2).unwrap().entries[0].text, "personal record, again");
+    assert_eq!(
+        notes
+            .get_entries_by_pattern("2026/02/**/*.md")
+            .unwrap()
+            .entries
+            .len(),
+        0
+    );
+    assert_eq!(
+        notes.recent(2).unwrap().entries[0].text,
+        "personal record, again"
+    );
 }

@@ -12,19 +12,98 @@ const ENDINGS: [&str; 8] = ["", "s", "es", "ed", "d", "ing", "er", "'s"];
 
 /// Words that say nothing of what is asked about.
 const FILLERS: [&str; 84] = [
-    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
-    "compare", "could", "did", "do", "does", "during", "ever", "feel", "felt", "for", "from",
-    "get", "give", "had", "has", "have", "how", "how's", "i", "i'm", "if", "in", "is", "it",
-    "last", "like", "list", "many", "me", "month", "more", "most", "much", "my", "of", "often",
-    "on", "or", "past", "should", "show", "since", "so", "some", "tell", "than", "that", "the",
-    "their", "there", "this", "to", "today", "was", "week", "were", "what", "what's", "when",
-    "where", "which", "who", "why", "will", "with", "would", "year", "yesterday", "you", "your",
+    "a",
+    "about",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "as",
+    "at",
+    "be",
+    "been",
+    "but",
+    "by",
+    "can",
+    "compare",
+    "could",
+    "did",
+    "do",
+    "does",
+    "during",
+    "ever",
+    "feel",
+    "felt",
+    "for",
+    "from",
+    "get",
+    "give",
+    "had",
+    "has",
+    "have",
+    "how",
+    "how's",
+    "i",
+    "i'm",
+    "if",
+    "in",
+    "is",
+    "it",
+    "last",
+    "like",
+    "list",
+    "many",
+    "me",
+    "month",
+    "more",
+    "most",
+    "much",
+    "my",
+    "of",
+    "often",
+    "on",
+    "or",
+    "past",
+    "should",
+    "show",
+    "since",
+    "so",
+    "some",
+    "tell",
+    "than",
+    "that",
+    "the",
+    "their",
+    "there",
+    "this",
+    "to",
+    "today",
+    "was",
+    "week",
+    "were",
+    "what",
+    "what's",
+    "when",
+    "where",
+    "which",
+    "who",
+    "why",
+    "will",
+    "with",
+    "would",
+    "year",
+    "yesterday",
+    "you",
+    "your",
 ];
 
 /// The words of a question that are worth looking for.
 pub fn keywords(question: &str) -> Vec<String> {
     let is_inside = |c: char| c.is_alphanumeric() || c == '\'' || c == '-';
-    let words = question.split(|c: char| !is_inside(c)).map(str::to_lowercase);
+    let words = question
+        .split(|c: char| !is_inside(c))
+        .map(str::to_lowercase);
     let mut kept: Vec<String> = Vec::new();
     for word in words.filter(|word| word.chars().count() > 1) {
         if !FILLERS.contains(&word.as_str()) && !kept.contains(&word) {
@@ -37,9 +116,13 @@ pub fn keywords(question: &str) -> Vec<String> {
 /// A word with everything that stands for the same, in both directions.
 pub(crate) fn expanded(word: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let word = word.trim().to_lowercase();
-    let meaning = vocabulary.iter().find(|(short, _)| short.to_lowercase() == word);
+    let meaning = vocabulary
+        .iter()
+        .find(|(short, _)| short.to_lowercase() == word);
     let meaning = meaning.map_or(word.clone(), |(_, long)| long.to_lowercase());
-    let same = vocabulary.iter().filter(|(_, long)| long.to_lowercase() == meaning);
+    let same = vocabulary
+        .iter()
+        .filter(|(_, long)| long.to_lowercase() == meaning);
     let mut forms = vec![word, meaning.clone()];
     forms.extend(same.map(|(short, _)| short.to_lowercase()));
     forms.retain(|form| !form.is_empty());
@@ -92,10 +175,17 @@ fn is_word_in(text: &str, word: &str) -> bool {
         // `185lb` has the word `lb`.
         let begins = before.is_none_or(|c| !c.is_alphabetic());
         let rest = &text[at + word.len()..];
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '\'').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_alphanumeric() && c != '\'')
+            .unwrap_or(rest.len());
         let ending = &rest[..end];
-        let doubled = word.chars().next_back().and_then(|last| ending.strip_prefix(last));
-        let is_form = |ending: &str| ENDINGS.contains(&ending) || ending.starts_with(|c: char| c.is_ascii_digit());
+        let doubled = word
+            .chars()
+            .next_back()
+            .and_then(|last| ending.strip_prefix(last));
+        let is_form = |ending: &str| {
+            ENDINGS.contains(&ending) || ending.starts_with(|c: char| c.is_ascii_digit())
+        };
         begins && (is_form(ending) || doubled.is_some_and(|e| !e.is_empty() && is_form(e)))
     })
 }
@@ -121,14 +211,24 @@ mod tests {
             ("pb".to_owned(), "personal record".to_owned()),
         ]);
         for word in ["pr", "personal record", "PB"] {
-            assert_eq!(expanded(word, &vocabulary), ["pb", "personal record", "pr"], "{word}");
+            assert_eq!(
+                expanded(word, &vocabulary),
+                ["pb", "personal record", "pr"],
+                "{word}"
+            );
         }
         assert_eq!(expanded("bench", &vocabulary), ["bench"]);
     }
 
     #[test]
     fn a_question_is_reduced_to_what_it_is_about() {
-        assert_eq!(keywords("Why did my bench feel heavy last week?"), ["bench", "heavy"]);
-        assert_eq!(keywords("How's my swimming progress?"), ["swimming", "progress"]);
+        assert_eq!(
+            keywords("Why did my bench feel heavy last week?"),
+            ["bench", "heavy"]
+        );
+        assert_eq!(
+            keywords("How's my swimming progress?"),
+            ["swimming", "progress"]
+        );
     }
 }

@@ -13,9 +13,8 @@ pub use inputs::{
     RetrieverInput, RouterInput, SynthesizerInput,
 };
 pub use outputs::{
-    AnalyzerOutput, Change, ClarificationQuestion, ClarifierOutput, ContextUpdate,
-    EvaluatorOutput, ObserverOutput, ParserOutput, PlannerOutput, RetrieverChoice, RouterOutput,
-    SynthesizerOutput,
+    AnalyzerOutput, Change, ClarificationQuestion, ClarifierOutput, ContextUpdate, EvaluatorOutput,
+    ObserverOutput, ParserOutput, PlannerOutput, RetrieverChoice, RouterOutput, SynthesizerOutput,
 };
 pub use shared::{
     ActiveDomainContext, Category, Certainty, Confidence, DateRange, DependencyType, DomainInfo,

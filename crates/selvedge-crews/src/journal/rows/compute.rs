@@ -166,7 +166,10 @@ pub fn compute(
     let mut groups: BTreeMap<Date, Vec<(Date, f64)>> = BTreeMap::new();
     if let Some(by) = question.by {
         for (date, value) in &values {
-            groups.entry(first_of(by, *date)).or_default().push((*date, *value));
+            groups
+                .entry(first_of(by, *date))
+                .or_default()
+                .push((*date, *value));
         }
     }
     let groups = groups.into_iter().filter_map(|(from, values)| {
@@ -293,7 +296,12 @@ mod tests {
             entry("d", 9, &seven[..], None),
         ];
         let march = (date(2026, 3, 1), date(2026, 3, 31));
-        let average = compute(&question(Aggregate::Average, None), march, &entries, Units::Metric);
+        let average = compute(
+            &question(Aggregate::Average, None),
+            march,
+            &entries,
+            Units::Metric,
+        );
         assert_eq!((average.value, average.unit.as_str()), (Some(360.0), "min"));
         assert_eq!(average.entries_used, ["a", "d"]);
         assert_eq!(average.entries_skipped[0].entry, "c");
@@ -308,9 +316,19 @@ mod tests {
     #[test]
     fn nothing_recorded_is_no_number() {
         let day = date(2026, 3, 1);
-        let none = compute(&question(Aggregate::Average, None), (day, day), &[], Units::Metric);
+        let none = compute(
+            &question(Aggregate::Average, None),
+            (day, day),
+            &[],
+            Units::Metric,
+        );
         assert_eq!(none.value, None);
-        let count = compute(&question(Aggregate::Count, None), (day, day), &[], Units::Metric);
+        let count = compute(
+            &question(Aggregate::Count, None),
+            (day, day),
+            &[],
+            Units::Metric,
+        );
         assert_eq!(count.value, Some(0.0));
     }
 }

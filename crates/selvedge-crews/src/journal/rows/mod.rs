@@ -90,7 +90,11 @@ pub fn rows(domain: &str, schema: &Value, data: &Value, units: Units) -> Vec<Qua
                 part => vec![part],
             },
         };
-        found.extend(places.into_iter().filter_map(|at| row(domain, &rule, at, units)));
+        found.extend(
+            places
+                .into_iter()
+                .filter_map(|at| row(domain, &rule, at, units)),
+        );
     }
     found
 }
@@ -109,7 +113,10 @@ fn row(domain: &str, rule: &RowRule, at: &Value, units: Units) -> Option<Quantit
         (Some(_), None) => return None,
         (None, _) => Unit::find(usual.map_or("count", String::as_str))?,
     };
-    let subject = rule.subject.as_ref().and_then(|field| at.get(field)?.as_str());
+    let subject = rule
+        .subject
+        .as_ref()
+        .and_then(|field| at.get(field)?.as_str());
     Some(QuantityRow {
         domain: domain.to_owned(),
         measure: rule.measure.clone(),
@@ -152,7 +159,10 @@ mod tests {
     fn a_unit_that_is_not_written_is_the_users_and_marked_as_assumed() {
         let data = json!({ "exercises": [{ "name": "bench", "weight": 185 }] });
         let imperial = rows("strength", &schema(), &data, Units::Imperial);
-        assert_eq!((imperial[0].unit.as_str(), imperial[0].assumed_unit), ("lb", true));
+        assert_eq!(
+            (imperial[0].unit.as_str(), imperial[0].assumed_unit),
+            ("lb", true)
+        );
         let metric = rows("strength", &schema(), &data, Units::Metric);
         assert_eq!(metric[0].unit, "kg");
     }

@@ -69,30 +69,122 @@ const fn unit(
 
 /// Of each dimension the base unit stands first. Factors are exact by definition.
 const UNITS: &[Unit] = &[
-    unit("kg", Dimension::Mass, 1.0, &["kgs", "kilo", "kilos", "kilogram", "kilograms"]),
+    unit(
+        "kg",
+        Dimension::Mass,
+        1.0,
+        &["kgs", "kilo", "kilos", "kilogram", "kilograms"],
+    ),
     unit("g", Dimension::Mass, 0.001, &["gram", "grams"]),
-    unit("mg", Dimension::Mass, 0.000_001, &["milligram", "milligrams"]),
-    unit("lb", Dimension::Mass, 0.453_592_37, &["lbs", "pound", "pounds", "#"]),
-    unit("oz", Dimension::Mass, 0.028_349_523_125, &["ounce", "ounces"]),
+    unit(
+        "mg",
+        Dimension::Mass,
+        0.000_001,
+        &["milligram", "milligrams"],
+    ),
+    unit(
+        "lb",
+        Dimension::Mass,
+        0.453_592_37,
+        &["lbs", "pound", "pounds", "#"],
+    ),
+    unit(
+        "oz",
+        Dimension::Mass,
+        0.028_349_523_125,
+        &["ounce", "ounces"],
+    ),
     unit("st", Dimension::Mass, 6.350_293_18, &["stone", "stones"]),
-    unit("km", Dimension::Distance, 1.0, &["k", "kms", "kilometre", "kilometres", "kilometer", "kilometers"]),
-    unit("m", Dimension::Distance, 0.001, &["metre", "metres", "meter", "meters"]),
+    unit(
+        "km",
+        Dimension::Distance,
+        1.0,
+        &[
+            "k",
+            "kms",
+            "kilometre",
+            "kilometres",
+            "kilometer",
+            "kilometers",
+        ],
+    ),
+    unit(
+        "m",
+        Dimension::Distance,
+        0.001,
+        &["metre", "metres", "meter", "meters"],
+    ),
     unit("mi", Dimension::Distance, 1.609_344, &["mile", "miles"]),
-    unit("yd", Dimension::Distance, 0.000_914_4, &["yds", "yard", "yards"]),
+    unit(
+        "yd",
+        Dimension::Distance,
+        0.000_914_4,
+        &["yds", "yard", "yards"],
+    ),
     unit("ft", Dimension::Distance, 0.000_304_8, &["foot", "feet"]),
-    unit("cm", Dimension::Distance, 0.000_01, &["centimetre", "centimetres", "centimeter", "centimeters"]),
+    unit(
+        "cm",
+        Dimension::Distance,
+        0.000_01,
+        &["centimetre", "centimetres", "centimeter", "centimeters"],
+    ),
     unit("in", Dimension::Distance, 0.000_025_4, &["inch", "inches"]),
-    unit("min", Dimension::Duration, 1.0, &["mins", "minute", "minutes"]),
-    unit("h", Dimension::Duration, 60.0, &["hr", "hrs", "hour", "hours"]),
-    unit("s", Dimension::Duration, 1.0 / 60.0, &["sec", "secs", "second", "seconds"]),
-    unit("kcal", Dimension::Energy, 1.0, &["cal", "cals", "calorie", "calories", "kcals"]),
-    unit("kJ", Dimension::Energy, 1.0 / 4.184, &["kilojoule", "kilojoules"]),
-    unit("ml", Dimension::Volume, 1.0, &["millilitre", "millilitres", "milliliter", "milliliters"]),
-    unit("l", Dimension::Volume, 1000.0, &["litre", "litres", "liter", "liters"]),
-    unit("fl oz", Dimension::Volume, 29.573_529_562_5, &["floz", "fluid ounce", "fluid ounces"]),
+    unit(
+        "min",
+        Dimension::Duration,
+        1.0,
+        &["mins", "minute", "minutes"],
+    ),
+    unit(
+        "h",
+        Dimension::Duration,
+        60.0,
+        &["hr", "hrs", "hour", "hours"],
+    ),
+    unit(
+        "s",
+        Dimension::Duration,
+        1.0 / 60.0,
+        &["sec", "secs", "second", "seconds"],
+    ),
+    unit(
+        "kcal",
+        Dimension::Energy,
+        1.0,
+        &["cal", "cals", "calorie", "calories", "kcals"],
+    ),
+    unit(
+        "kJ",
+        Dimension::Energy,
+        1.0 / 4.184,
+        &["kilojoule", "kilojoules"],
+    ),
+    unit(
+        "ml",
+        Dimension::Volume,
+        1.0,
+        &["millilitre", "millilitres", "milliliter", "milliliters"],
+    ),
+    unit(
+        "l",
+        Dimension::Volume,
+        1000.0,
+        &["litre", "litres", "liter", "liters"],
+    ),
+    unit(
+        "fl oz",
+        Dimension::Volume,
+        29.573_529_562_5,
+        &["floz", "fluid ounce", "fluid ounces"],
+    ),
     unit("cup", Dimension::Volume, 236.588_236_5, &["cups"]),
     unit("min/km", Dimension::Pace, 1.0, &["/km", "min per km"]),
-    unit("min/mi", Dimension::Pace, 1.0 / 1.609_344, &["/mi", "min per mile", "min/mile"]),
+    unit(
+        "min/mi",
+        Dimension::Pace,
+        1.0 / 1.609_344,
+        &["/mi", "min per mile", "min/mile"],
+    ),
     unit("bpm", Dimension::Rate, 1.0, &["beats per minute"]),
     unit("°C", Dimension::Temperature, 1.0, &["c", "celsius"]),
     Unit {
@@ -102,16 +194,20 @@ const UNITS: &[Unit] = &[
         offset: -160.0 / 9.0,
         also: &["f", "fahrenheit"],
     },
-    unit("count", Dimension::Count, 1.0, &["times", "reps", "rep", "sets", "x"]),
+    unit(
+        "count",
+        Dimension::Count,
+        1.0,
+        &["times", "reps", "rep", "sets", "x"],
+    ),
 ];
 
 impl Unit {
     /// The unit that a word means.
     pub fn find(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase();
-        let means = |unit: &&Self| {
-            unit.name.to_lowercase() == word || unit.also.contains(&word.as_str())
-        };
+        let means =
+            |unit: &&Self| unit.name.to_lowercase() == word || unit.also.contains(&word.as_str());
         UNITS.iter().find(means).copied()
     }
 
