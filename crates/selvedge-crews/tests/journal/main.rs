@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use selvedge_agent::{
-    AgentCall, Approve, Crew, Lazy, RunSpec, Setup, ToolOutcome, assemble,
-};
+use selvedge_agent::{AgentCall, Approve, Crew, Lazy, RunSpec, Setup, ToolOutcome, assemble};
 use selvedge_crews::journal::{
     AGENTS, Brief, DomainInfo, Intent, JOURNAL, JournalFlow, JournalSpec, JournalState,
     REPLANS_MAX, RETRIES_MAX, TABLE, journal_spec,
@@ -118,7 +116,14 @@ impl Talk {
             data,
         };
         let stream = StreamId::new("s_test/child");
-        self.tell("ChildFinished", &ChildFinished { effect, stream, ending });
+        self.tell(
+            "ChildFinished",
+            &ChildFinished {
+                effect,
+                stream,
+                ending,
+            },
+        );
     }
 
     fn tool(&mut self, effect: EffectId, tool: &str, facts: Value) {
@@ -145,7 +150,11 @@ impl Talk {
     }
 
     fn visits(&self, state: JournalState) -> usize {
-        self.graph.path().iter().filter(|walked| walked.visit.state == state).count()
+        self.graph
+            .path()
+            .iter()
+            .filter(|walked| walked.visit.state == state)
+            .count()
     }
 }
 
@@ -177,7 +186,13 @@ fn facts(tool: &str, arguments: &Value, dice: &Dice) -> Value {
 /// Talks until the end; how many steps it took.
 fn run(seed: u64, answer: impl Fn(&Value, &Dice) -> Option<Value>) -> (Talk, usize, Ending) {
     let dice = Dice::new(seed, "journal");
-    let inputs = ["Bench 185x5", "Tired. Why am I tired?", "Why?", "actually 185", "x"];
+    let inputs = [
+        "Bench 185x5",
+        "Tired. Why am I tired?",
+        "Why?",
+        "actually 185",
+        "x",
+    ];
     let intents = [Intent::Any, Intent::Any, Intent::Log, Intent::Ask];
     let input = inputs[dice.below(inputs.len() as u64) as usize];
     let intent = intents[dice.below(intents.len() as u64) as usize];
@@ -188,7 +203,10 @@ fn run(seed: u64, answer: impl Fn(&Value, &Dice) -> Option<Value>) -> (Talk, usi
             Due::Effects(effects) => effects,
             Due::Idle => panic!("seed {seed}: nothing is due"),
         };
-        assert!(!effects.is_empty(), "seed {seed}: nothing is due, and it has not ended");
+        assert!(
+            !effects.is_empty(),
+            "seed {seed}: nothing is due, and it has not ended"
+        );
         let at = dice.below(effects.len() as u64) as usize;
         let effect = effects.swap_remove(at);
         match effect.act {
@@ -215,13 +233,20 @@ fn run(seed: u64, answer: impl Fn(&Value, &Dice) -> Option<Value>) -> (Talk, usi
             other => panic!("seed {seed}: {other:?}"),
         }
     }
-    panic!("seed {seed}: {STEPS_MAX} steps and no end: {:?}", talk.graph.path());
+    panic!(
+        "seed {seed}: {STEPS_MAX} steps and no end: {:?}",
+        talk.graph.path()
+    );
 }
 
 #[test]
 fn the_table_has_no_fault() {
     assert_eq!(TABLE.faults(), Vec::<String>::new());
-    assert!(TABLE.draw().contains("  → plan: insufficient, at most 2 times"));
+    assert!(
+        TABLE
+            .draw()
+            .contains("  → plan: insufficient, at most 2 times")
+    );
     assert_eq!(JOURNAL, "journal");
 }
 
@@ -250,16 +275,35 @@ fn ten_thousand_conversations_end_whatever_the_model_says() {
     });
     let reached = reached.into_inner().unwrap();
     // Chance reaches everything but what takes a certain answer twice.
-    for state in ["route", "plan", "retrieve", "analyze", "clarify", "wait_user", "expand_domain",
-        "synthesize", "evaluate", "parse", "store", "observe", "complete"]
-    {
+    for state in [
+        "route",
+        "plan",
+        "retrieve",
+        "analyze",
+        "clarify",
+        "wait_user",
+        "expand_domain",
+        "synthesize",
+        "evaluate",
+        "parse",
+        "store",
+        "observe",
+        "complete",
+    ] {
         let is_rare = ["clarify", "wait_user", "expand_domain"].contains(&state);
-        assert!(is_rare || reached.contains_key(state), "{state}: {reached:?}");
+        assert!(
+            is_rare || reached.contains_key(state),
+            "{state}: {reached:?}"
+        );
     }
 }
 
 /// The same agent always says the same.
-fn stubborn<'a>(agent: &'a str, field: &'a str, value: Value) -> impl Fn(&Value, &Dice) -> Option<Value> + 'a {
+fn stubborn<'a>(
+    agent: &'a str,
+    field: &'a str,
+    value: Value,
+) -> impl Fn(&Value, &Dice) -> Option<Value> + 'a {
     move |child, dice| {
         let mut data = fitting(&child["output_schema"], dice);
         match child["agent"].as_str().unwrap() {
@@ -309,7 +353,11 @@ fn an_evaluator_that_always_fails_is_asked_three_times() {
 fn an_analyzer_that_is_never_satisfied_is_planned_for_twice_more() {
     for seed in asking().take(20) {
         let (talk, ..) = run(seed, stubborn("analyzer", "verdict", json!("insufficient")));
-        assert_eq!(talk.visits(JournalState::Plan), 1 + REPLANS_MAX as usize, "seed {seed}");
+        assert_eq!(
+            talk.visits(JournalState::Plan),
+            1 + REPLANS_MAX as usize,
+            "seed {seed}"
+        );
         assert!(talk.graph.flow().is_partial(), "seed {seed}");
     }
 }

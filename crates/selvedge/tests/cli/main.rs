@@ -8,6 +8,7 @@ mod crews;
 mod demo;
 mod gate;
 mod hooks;
+mod journal;
 mod json;
 mod knowledge;
 mod lazy;
