@@ -85,3 +85,6 @@ pub trait Flow: Default + Send + Sync + Sized + 'static {
     /// How it ended, when the last state is reached.
     fn ending(&self) -> Ending;
 }
+
+#[cfg(test)]
+mod tests;

@@ -239,6 +239,12 @@ fn prepare(
     let settings = config.settings();
     let name = settings.crew.as_deref().unwrap_or("solo");
     let crew = selvedge_crews::all().find(name, &paths.crews(&plan.workspace))?;
+    if crew.name == selvedge_crews::journal::JOURNAL {
+        return Err(
+            Error::usage("the crew `journal` works on notes, not in a directory")
+                .hint("`selvedge log`, `selvedge ask` and `selvedge journal` are its ways in"),
+        );
+    }
     let is_trusted = vouched(paths, &plan.workspace, &crew);
     declare(&crew, is_trusted);
     let failed = RefCell::new(None);

@@ -48,6 +48,10 @@ fn each_layer_lies_over_the_one_below() {
         sandbox.memory_mb_max  (not set)  default
         sandbox.processes_max  (not set)  default
         secrets.prompt  (not set)  default
+        journal.dir  (not set)  default
+        journal.timezone  (not set)  default
+        journal.units  (not set)  default
+        journal.max_global_context_tokens  (not set)  default
     "#]]);
 }
 
@@ -87,6 +91,10 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         sandbox.memory_mb_max  (not set)  default
         sandbox.processes_max  (not set)  default
         secrets.prompt  (not set)  default
+        journal.dir  (not set)  default
+        journal.timezone  (not set)  default
+        journal.units  (not set)  default
+        journal.max_global_context_tokens  (not set)  default
         -- stderr --
         warning: `approve = "auto"` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; pass `--approve auto` if you mean it
         warning: `sandbox.allow` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
@@ -121,7 +129,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, budget_tokens, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, tools, sandbox, secrets, mcp, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, budget_tokens, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, tools, sandbox, secrets, mcp, journal, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");
@@ -227,7 +235,7 @@ fn a_check_finds_names_that_lead_nowhere() {
         exit 2
         -- stderr --
         error: there is no crew `sola`
-          cause: the crews are: solo, swarm
+          cause: the crews are: journal, solo, swarm
           hint: did you mean `solo`?
     "#]]);
     world.write("home/config/config.toml", "model = \"antropic/x\"\n");

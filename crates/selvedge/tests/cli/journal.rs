@@ -680,3 +680,41 @@ fn notes_are_listed_by_days_tags_and_words() {
     let day = world.selvedge(&["journal", "on-this-day", "--at", "2027-11-10"]);
     assert!(day.stdout.contains("Ran 5k"), "{}", day.stdout);
 }
+
+#[test]
+fn the_box_takes_notes_and_questions_says_why_and_honours_edits_by_hand() {
+    let world = World::new();
+    note(&world, "Slept 4 hours", "2026-11-18 08:00");
+    let file = world.home().join("data/journal/2026/11/2026-11-18.md");
+    let mut command = world.command(&["journal", "--no-model", "--at", NOW]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"Walked the dog\n").unwrap();
+    until("the note is there", || {
+        std::fs::read_to_string(&file).unwrap().contains("dog")
+    });
+    // Somebody edits the file while the box is open.
+    let edited = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("4 hours", "9 hours of sleep");
+    std::fs::write(&file, &edited).unwrap();
+    std::io::Write::write_all(&mut stdin, b"How much sleep?\n/why\n/help\nFed the cat\n").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("Slept 9 hours of sleep"), "{stdout}");
+    assert!(
+        stdout.contains("build_context → plan: it asks something"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("/why"), "{stdout}");
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        after.starts_with(&edited) && after.contains("Fed the cat"),
+        "{after}"
+    );
+}
