@@ -11,6 +11,9 @@ use super::relative;
 
 const CORRECTION: &str = "[correction]";
 
+/// The time of a section, its title, and whether it is a correction.
+type Heading = (Time, String, bool);
+
 /// The section of an entry, as it is appended.
 pub(super) fn section(entry: &NewEntry, corrects: Option<&EntryId>) -> String {
     let (hour, minute) = (entry.time.hour(), entry.time.minute());
@@ -53,7 +56,7 @@ pub(super) fn has(file: &[u8], id: &EntryId) -> bool {
 /// The entries of a file, in the order of their times. What stands before the first
 /// section is an entry, too.
 pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
-    let mut sections: Vec<(Option<(Time, String, bool)>, Vec<&str>)> = vec![(None, Vec::new())];
+    let mut sections: Vec<(Option<Heading>, Vec<&str>)> = vec![(None, Vec::new())];
     for line in text.split('\n') {
         match heading(line) {
             Some(heading) => sections.push((Some(heading), Vec::new())),
@@ -108,7 +111,10 @@ pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
 /// has not.
 pub(crate) fn sections_of(date: Date, text: &str) -> Vec<(Time, String)> {
     let has_heading = text.split('\n').any(|line| heading(line).is_some());
-    let entries = has_heading.then(|| entries(date, text)).unwrap_or_default();
+    let entries = match has_heading {
+        true => entries(date, text),
+        false => Vec::new(),
+    };
     entries
         .into_iter()
         .map(|entry| (entry.time, entry.text))
@@ -135,7 +141,7 @@ fn by_hand_text(title: &str, text: &str, is_preamble: bool) -> String {
 }
 
 /// The time, the title, and whether it is a correction, if a line begins a section.
-fn heading(line: &str) -> Option<(Time, String, bool)> {
+fn heading(line: &str) -> Option<Heading> {
     let rest = line.strip_prefix("## ")?;
     let (time, rest) = (rest.get(..5)?, rest.get(5..)?);
     if !(rest.is_empty() || rest.starts_with(char::is_whitespace)) || &time[2..3] != ":" {

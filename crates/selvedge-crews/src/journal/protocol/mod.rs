@@ -74,7 +74,7 @@ mod tests {
         let evaluator = of::<EvaluatorOutput>();
         let dimension = &evaluator["properties"]["dimensions"]["items"]["properties"];
         let dimension = dimension.as_object().unwrap();
-        assert_eq!(dimension.keys().last().unwrap(), "verdict");
+        assert_eq!(dimension.keys().next_back().unwrap(), "verdict");
     }
 
     #[test]

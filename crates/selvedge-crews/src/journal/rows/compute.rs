@@ -207,7 +207,7 @@ fn aggregate(how: Aggregate, values: &[(Date, f64)]) -> Option<f64> {
         Aggregate::Max => numbers().reduce(f64::max),
         Aggregate::Min => numbers().reduce(f64::min),
         Aggregate::First => numbers().next(),
-        Aggregate::Last => numbers().last(),
+        Aggregate::Last => numbers().next_back(),
     }
 }
 
