@@ -125,7 +125,7 @@ fn salvaged(spec: &RunSpec, message: &Message, wrong: &Wrong) -> Option<Ending> 
         return None;
     };
     // Between agents a part of an answer would pass for the whole.
-    if spec.terms.called_by.is_some() {
+    if spec.terms.input_schema.is_some() {
         return None;
     }
     let data = parse(&text_of(message)).ok()?;

@@ -5,11 +5,12 @@
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
 //! groups: `turns`, `crowd`, `missions`, `gate`, `resume`, `policy`, `start`, `sandbox`,
-//! `secrets`, `knowledge`.
+//! `secrets`, `knowledge`, `journal`.
 
 mod crowd;
 mod figures;
 mod gate;
+mod journal;
 mod knowledge;
 mod missions;
 mod policy;
@@ -59,6 +60,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants("knowledge") {
         knowledge::measure(&mut figures)?;
+    }
+    if wants("journal") {
+        journal::measure(&mut figures)?;
     }
     if wants("sandbox") {
         sandbox::measure(&mut figures)?;

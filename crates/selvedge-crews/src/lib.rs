@@ -7,6 +7,7 @@
 //!
 //! - `job`: hours of work on disk: phases over the one loop, configs as files
 //! - `swarm`: one mission, no questions: its files and its protocol
+//! - `journal`: messy notes in, cited answers out: its graph, its notes, its domains
 //! - `tree`: who worked under whom, on what, and what it cost
 //! - `record`: what every agent was sent and said, as a folder
 //!
@@ -17,7 +18,9 @@
 //! - This crate knows nothing of terminals.
 
 mod job;
+pub mod journal;
 mod record;
+mod schema;
 mod swarm;
 mod tree;
 
@@ -37,7 +40,7 @@ use selvedge_agent::Crews;
 
 /// Every crew that comes with the program.
 pub fn all() -> Crews {
-    Crews::default().with(swarm::SWARM)
+    Crews::default().with(swarm::SWARM).with(journal::CREW)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_agent::{AGENT, RunSpec, salvage_note};
+use selvedge_crews::journal::{JOURNAL, JournalSpec};
 use selvedge_crews::{JOB, JobSpec, JobView, Record};
 use selvedge_ledger::{Event, Ledger, LedgerError, Position, StreamId, Tail, Topic};
 use selvedge_mcp::Fleet;
@@ -25,7 +26,7 @@ use crate::sessions::{self, OpenQuestion, Told};
 use crate::story::Story;
 use crate::text::{duration, escape, indented, one_line, plural};
 use crate::wiring::{self, Models, Store};
-use crate::{heads, jobs, lines, out, secrets};
+use crate::{heads, jobs, lines, markdown, out, secrets};
 
 /// How a session is driven.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Ask questions at the terminal.
     pub can_ask: bool,
+    /// Show the result as the Markdown that it is.
+    pub markdown: bool,
 }
 
 /// What brings a session to life.
@@ -44,6 +47,8 @@ pub enum Start {
     New(Box<RunSpec>),
     /// The first event of a job.
     Job(Box<JobSpec>),
+    /// The same of a session of the journal.
+    Journal(Box<JournalSpec>),
     /// Going on, after these letters were put into inboxes.
     Resume(Vec<(StreamId, Signal)>),
 }
@@ -89,6 +94,11 @@ pub async fn session(
             Start::Job(spec) => {
                 let fence = Some(lease.fence());
                 driver.start(session, None, JOB, *spec, fence).await?;
+                follower.catch_up().await;
+            }
+            Start::Journal(spec) => {
+                let fence = Some(lease.fence());
+                driver.start(session, None, JOURNAL, *spec, fence).await?;
                 follower.catch_up().await;
             }
             Start::Resume(letters) => {
@@ -416,7 +426,7 @@ impl Report<'_> {
         let exit = match ending.status {
             Status::Done => {
                 if !self.options.json && !self.is_seen(&text) {
-                    print_result(ending, &text);
+                    print_result(ending, &text, self.options.markdown);
                 }
                 if let Some(note) = ending.data.as_ref().and(salvage_note(&text)) {
                     out::warn(&escape(note));
@@ -520,7 +530,7 @@ fn next(commands: &[(&str, &String)]) {
     }
 }
 
-fn print_result(ending: &Ending, text: &str) {
+fn print_result(ending: &Ending, text: &str, is_markdown: bool) {
     match &ending.data {
         Some(data) => {
             let pretty = serde_json::to_string_pretty(data).expect("a JSON value is JSON");
@@ -529,7 +539,11 @@ fn print_result(ending: &Ending, text: &str) {
         None if text.trim().is_empty() => {}
         // To a file go the bytes, to a terminal what cannot steer it.
         None if std::io::stdout().is_terminal() => {
-            out::line(&escape(text.trim_end()));
+            let safe = escape(text.trim_end());
+            out::line(&match is_markdown {
+                true => markdown::render(&safe),
+                false => safe,
+            });
         }
         None => out::line(text.trim_end()),
     }

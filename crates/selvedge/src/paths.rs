@@ -112,6 +112,16 @@ impl Paths {
         self.data.join("projects").join(&name[..16])
     }
 
+    /// The notes of the journal, where nothing else is said.
+    pub fn journal(&self) -> PathBuf {
+        self.data.join("journal")
+    }
+
+    /// What was typed into the journal's box.
+    pub fn journal_history(&self) -> PathBuf {
+        self.data.join("journal-history")
+    }
+
     /// The temporary files of a session's commands, and their home.
     pub fn temp(&self, session: &StreamId) -> PathBuf {
         self.session(session).join("temp")

@@ -10,6 +10,7 @@ use selvedge_agent::{
     AGENT, AgentCall, AgentMachine, AgentPerformer, DocumentStores, RunSpec, document_tools,
     knowledge_tools,
 };
+use selvedge_crews::journal::{JOURNAL, journal_machine, journal_tools};
 use selvedge_crews::{JOB, JobMachine, desk_tools};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions, StreamId};
 use selvedge_mcp::Fleet;
@@ -261,10 +262,9 @@ pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
         secrets.clone(),
     );
     let discover = DiscoverTools::remembering(store.paths.discoveries());
-    // What a job's machine uses is on nobody's list.
-    desk_tools()
-        .into_iter()
-        .fold(offered(servers), Toolbox::with)
+    // What a machine of a crew uses is on nobody's list.
+    let own = desk_tools().into_iter().chain(journal_tools());
+    own.fold(offered(servers), Toolbox::with)
         .with(Arc::new(discover))
         .with_secrets(secrets.clone())
         .with_lender(Arc::new(lender))
@@ -323,6 +323,7 @@ fn machine(kind: &str) -> Option<Box<dyn Machine<Call = AgentCall>>> {
     match kind {
         JOB => Some(Box::new(JobMachine::default())),
         AGENT => Some(Box::new(AgentMachine::default())),
+        JOURNAL => Some(journal_machine()),
         _ => None,
     }
 }

@@ -3,10 +3,11 @@
 //! The schemas that both sides are held to are made from these types. What the runtime
 //! adds to a response, `discrepancies`, is not in them: no agent may write it.
 
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, transform};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::schema::of;
 
 /// What the Orchestrator hands to the Planner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -174,25 +175,6 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("ReviewRequest", of::<ReviewRequest>()),
         ("ReviewResponse", of::<ReviewResponse>()),
     ]
-}
-
-/// The JSON Schema of `T`, self-contained and without decoration.
-fn of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    plain(&mut schema);
-    schema.remove("description");
-    schema.to_value()
-}
-
-fn plain(schema: &mut schemars::Schema) {
-    schema.remove("title");
-    // `uint32` and the like are not formats that models know.
-    schema.remove("format");
-    transform::transform_subschemas(&mut plain, schema);
 }
 
 #[cfg(test)]

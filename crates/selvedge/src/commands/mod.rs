@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod index;
 mod job;
+mod journal;
 mod knowledge;
 mod mcp;
 mod models;
@@ -69,6 +70,8 @@ Selvedge runs AI agents whose work does not unravel: kill it at any moment, and 
   selvedge run \"REQUEST\"        do a piece of work in this directory
   selvedge swarm \"MISSION\"      have it planned, designed, built and reviewed, unasked
   selvedge job run --config creator --document FILE   work for hours, on disk
+  selvedge log \"NOTE\"           note something down, in plain Markdown files
+  selvedge ask \"QUESTION\"       ask your notes
   selvedge resume               go on with what was interrupted
   selvedge ps                   what is unfinished
   selvedge sessions show ID     what happened
@@ -88,6 +91,12 @@ enum Command {
     Job(job::Job),
     /// Take submitted jobs and do them.
     Worker(worker::Worker),
+    /// Note something down: half a sentence will do.
+    Log(journal::Log),
+    /// Ask your notes something.
+    Ask(journal::Ask),
+    /// Notes and questions in one box; and what else there is to do with notes.
+    Journal(journal::Journal),
     /// Go on with a session that rests or was killed.
     Resume(resume::Resume),
     /// Answer a question that a session asks.
@@ -171,6 +180,9 @@ impl Arguments {
             Command::Swarm(command) => working(command.by("swarm").perform()),
             Command::Job(command) => working(command.perform()),
             Command::Worker(command) => working(command.perform()),
+            Command::Log(command) => working(command.perform()),
+            Command::Ask(command) => working(command.perform()),
+            Command::Journal(command) => working(command.perform()),
             Command::Resume(command) => working(command.perform()),
             Command::Answer(command) => working(command.perform()),
             Command::Ps(command) => looking(command.perform()),

@@ -61,6 +61,7 @@ impl Resume {
             json: self.json,
             timeout: self.timeout,
             can_ask: out::can_ask(),
+            ..Options::default()
         };
         let raise = Signal::RaiseBudget {
             usd: self.budget.map(|budget| budget.0),

@@ -152,6 +152,7 @@ impl Run {
             json: self.json,
             timeout: self.timeout,
             can_ask: out::can_ask(),
+            ..Options::default()
         };
         let (_, exit) = begin(paths, &config, script, plan, options).await?;
         Ok(exit)
@@ -259,6 +260,12 @@ fn prepare(
     let settings = config.settings();
     let name = settings.crew.as_deref().unwrap_or("solo");
     let crew = selvedge_crews::all().find(name, &paths.crews(&plan.workspace))?;
+    if crew.name == selvedge_crews::journal::JOURNAL {
+        return Err(
+            Error::usage("the crew `journal` works on notes, not in a directory")
+                .hint("`selvedge log`, `selvedge ask` and `selvedge journal` are its ways in"),
+        );
+    }
     let is_trusted = vouched(paths, &plan.workspace, &crew);
     declare(&crew, is_trusted);
     let failed = RefCell::new(None);

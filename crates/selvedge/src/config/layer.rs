@@ -73,6 +73,10 @@ pub const KEYS: &[Key] = &[
     key("knowledge.url", Kind::Text),
     key("knowledge.key_variable", Kind::Text),
     key("knowledge.folder", Kind::Text),
+    key("journal.dir", Kind::Text),
+    key("journal.timezone", Kind::Text),
+    key("journal.units", Kind::Text),
+    key("journal.max_global_context_tokens", Kind::Whole),
 ];
 
 /// Every key that is a table of the user's own names, and why a project's is not
@@ -290,6 +294,15 @@ impl Layer {
         for (key, _) in self.values.extract_if(.., is_knowledge) {
             warnings.push(format!(
                 "`{key}` in `{file}` is ignored: it decides who reads your code; put it into \
+                 your own configuration"
+            ));
+        }
+        let own = self
+            .values
+            .extract_if(.., |key, _| key.starts_with("journal."));
+        if own.count() > 0 {
+            warnings.push(format!(
+                "`[journal]` in `{file}` is ignored: it decides where your notes go; put it into \
                  your own configuration"
             ));
         }

@@ -89,12 +89,51 @@ pub struct Settings {
     /// `.selvedge/config.toml`; a project's servers stand in its `.mcp.json`.
     #[serde(default)]
     pub mcp: McpServers,
+    /// The journal: where its notes are, and how they are read.
+    #[serde(default)]
+    pub journal: JournalSettings,
     /// Models, prices and providers of your own, laid over the built-in
     /// catalogue. Not read from a project's `.selvedge/config.toml`.
     #[serde(default)]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     #[expect(dead_code, reason = "kept as a table, for the model room to read")]
     pub catalogue: toml::Table,
+}
+
+/// The journal. Not read from a project's `.selvedge/config.toml`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JournalSettings {
+    /// The folder of the notes. Default: `journal/` in the data folder.
+    pub dir: Option<String>,
+    /// The time zone that days are counted in, such as `Europe/Berlin`. Default: that of
+    /// the system.
+    pub timezone: Option<String>,
+    /// What a quantity without a unit is counted in, and how numbers are shown. Default:
+    /// `metric`.
+    pub units: Option<JournalUnits>,
+    /// How many tokens the file of what is known of you may have. Default: 2000.
+    #[schemars(range(min = 100))]
+    pub max_global_context_tokens: Option<u32>,
+}
+
+/// Which units somebody counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalUnits {
+    /// Metres and kilograms.
+    Metric,
+    /// Miles and pounds.
+    Imperial,
+}
+
+impl From<JournalUnits> for selvedge_crews::journal::Units {
+    fn from(units: JournalUnits) -> Self {
+        match units {
+            JournalUnits::Metric => Self::Metric,
+            JournalUnits::Imperial => Self::Imperial,
+        }
+    }
 }
 
 /// Servers of the Model Context Protocol.

@@ -13,7 +13,7 @@ fn an_unknown_crew_is_answered_with_the_nearest() {
             exit 2
             -- stderr --
             error: there is no crew `sola`
-              cause: the crews are: solo, swarm
+              cause: the crews are: journal, solo, swarm
               hint: did you mean `solo`?
         "#]]);
     assert!(!world.home().exists(), "nothing was begun");

@@ -54,6 +54,10 @@ fn each_layer_lies_over_the_one_below() {
         knowledge.url  (not set)  default
         knowledge.key_variable  (not set)  default
         knowledge.folder  (not set)  default
+        journal.dir  (not set)  default
+        journal.timezone  (not set)  default
+        journal.units  (not set)  default
+        journal.max_global_context_tokens  (not set)  default
     "#]]);
 }
 
@@ -151,6 +155,10 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         knowledge.url  (not set)  default
         knowledge.key_variable  (not set)  default
         knowledge.folder  (not set)  default
+        journal.dir  (not set)  default
+        journal.timezone  (not set)  default
+        journal.units  (not set)  default
+        journal.max_global_context_tokens  (not set)  default
         -- stderr --
         warning: `approve = "auto"` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; pass `--approve auto` if you mean it
         warning: `sandbox.allow` in `ROOT/work/.selvedge/config.toml` is ignored: a project may tighten security, not loosen it; put it into your own configuration if you mean it
@@ -291,7 +299,7 @@ fn a_check_finds_names_that_lead_nowhere() {
         exit 2
         -- stderr --
         error: there is no crew `sola`
-          cause: the crews are: solo, swarm
+          cause: the crews are: journal, solo, swarm
           hint: did you mean `solo`?
     "#]]);
     world.write("home/config/config.toml", "model = \"antropic/x\"\n");

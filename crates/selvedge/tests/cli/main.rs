@@ -11,6 +11,7 @@ mod embedder;
 mod gate;
 mod hooks;
 mod job;
+mod journal;
 mod json;
 mod knowledge;
 mod lazy;

@@ -83,6 +83,7 @@ impl RunJob {
             json: self.json,
             timeout: self.timeout,
             can_ask: false,
+            markdown: false,
         };
         if let Some(id) = &self.resume {
             let store = Store::open()?;

@@ -13,7 +13,7 @@ use crate::sessions::{self, FORKED, Listed, OpenQuestion, SessionForked, Told};
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
 use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
 use crate::wiring::Store;
-use crate::{drive, out, tree};
+use crate::{drive, out, path, tree};
 
 /// Lines of a tool's answer that are shown without `--full`.
 const LINES_SHOWN: usize = 8;
@@ -59,6 +59,9 @@ impl Show {
             out::line(&format!("\n{}", indented(&drawn.join("\n"), "  ")));
             let timeline = tree::timeline(&story.tree);
             out::line(&format!("\n{}", indented(&timeline.join("\n"), "  ")));
+        }
+        if let Some(walked) = path::of(&store, &session).await? {
+            out::line(&format!("\n{}", indented(&walked.join("\n"), "  ")));
         }
         for beat in &beats {
             if let Some(text) = self.tell(&session, beat) {

@@ -1,0 +1,202 @@
+//! Which entry a correction means, and what it makes of it. Nothing is changed on a guess.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::domains::{Domains, fitting};
+use super::protocol::{Change, EntryShown};
+
+/// What a correction comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Meant {
+    /// This entry, and no other.
+    One(String),
+    /// One of these: the user is asked.
+    OneOf(Vec<String>),
+    /// This entry says so already.
+    Already(String),
+    /// None that is known.
+    None,
+}
+
+/// The entry that is meant, among those recorded last. What fits is decided by the values
+/// that are said to be wrong; what the parser names only counts where they do not tell.
+pub(super) fn meant(changes: &[Change], named: Option<&str>, recent: &[EntryShown]) -> Meant {
+    let has = |entry: &EntryShown, wanted: fn(&Change) -> &Value| {
+        let is_so = |change: &Change| {
+            let data = entry.domain_data.get(&change.domain);
+            let value = data.and_then(|data| data.pointer(&change.field));
+            value.is_some_and(|value| same(value, wanted(change)))
+        };
+        !changes.is_empty() && changes.iter().all(is_so)
+    };
+    let fits: Vec<&EntryShown> = recent
+        .iter()
+        .filter(|e| has(e, |change| &change.from))
+        .collect();
+    let named = named.map(str::trim).filter(|id| id.len() >= 10);
+    let named: Vec<&EntryShown> = match named {
+        Some(id) => recent
+            .iter()
+            .filter(|entry| entry.id.starts_with(id))
+            .collect(),
+        None => Vec::new(),
+    };
+    match (&fits[..], &named[..]) {
+        ([one], _) => Meant::One(one.id.clone()),
+        // Two fit by their values: a name that only one of them has decides, if the user
+        // gave enough to name a time; a bare guess does not.
+        ([_, _, ..], _) => Meant::OneOf(fits.iter().map(|entry| entry.id.clone()).collect()),
+        ([], named) => {
+            let already = recent.iter().find(|entry| has(entry, |change| &change.to));
+            match (already, named) {
+                (Some(entry), _) => Meant::Already(entry.id.clone()),
+                (None, [one]) if !changes.is_empty() => Meant::One(one.id.clone()),
+                _ => Meant::None,
+            }
+        }
+    }
+}
+
+/// Numbers are the same however they are written.
+fn same(left: &Value, right: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    match (number(left), number(right)) {
+        (Some(left), Some(right)) => (left - right).abs() < 1e-9,
+        _ => left == right,
+    }
+}
+
+/// The data of an entry with the changes in it, if it fits its domains then.
+pub(super) fn applied(
+    data: &BTreeMap<String, Value>,
+    changes: &[Change],
+    domains: &Domains,
+) -> Result<BTreeMap<String, Value>, String> {
+    let mut data = data.clone();
+    for change in changes {
+        let known = data.get_mut(&change.domain);
+        let place = known.and_then(|data| data.pointer_mut(&change.field));
+        let place = place
+            .ok_or_else(|| format!("the entry has no `{}` in `{}`", change.field, change.domain))?;
+        *place = match (&*place, &change.to) {
+            // A model may write a number as a text.
+            (Value::Number(_), Value::String(text)) => {
+                serde_json::from_str(text.trim()).unwrap_or_else(|_| change.to.clone())
+            }
+            _ => change.to.clone(),
+        };
+    }
+    for (name, data) in &data {
+        let schema = domains.get(name).map(|domain| &domain.schema);
+        if let Some(schema) = schema
+            && let (_, unfit @ [_, ..]) = (0, &fitting(schema, data).1[..])
+        {
+            return Err(format!(
+                "`{}` would not fit the domain `{name}`",
+                unfit.join("`, `")
+            ));
+        }
+    }
+    Ok(data)
+}
+
+/// What changed, in words that stay in the notes.
+pub(super) fn said(changes: &[Change]) -> String {
+    let one = |change: &Change| {
+        let field = change.field.trim_start_matches('/').replace('/', " ");
+        let plain = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let (from, to) = (plain(&change.from), plain(&change.to));
+        format!(
+            "Correction: {} {field} recorded as {from} → corrected to {to}",
+            change.domain
+        )
+    };
+    changes.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(id: &str, weight: u32) -> EntryShown {
+        EntryShown {
+            id: id.into(),
+            date: id[..10].into(),
+            timestamp: id[..16].into(),
+            raw_content: format!("bench {weight}"),
+            domain_data: BTreeMap::from([(
+                "strength".to_owned(),
+                json!({ "exercises": [{ "name": "bench press", "weight": weight }] }),
+            )]),
+            source_file: String::new(),
+            corrects: None,
+        }
+    }
+
+    fn change(from: Value, to: Value) -> Vec<Change> {
+        vec![Change {
+            domain: "strength".into(),
+            field: "/exercises/0/weight".into(),
+            from,
+            to,
+        }]
+    }
+
+    #[test]
+    fn the_wrong_value_says_which_entry_is_meant() {
+        let recent = [
+            entry("2026-01-04T10:30-a", 85),
+            entry("2026-01-03T10:30-b", 100),
+        ];
+        let wrong = change(json!("85"), json!(185));
+        assert_eq!(
+            meant(&wrong, None, &recent),
+            Meant::One("2026-01-04T10:30-a".into())
+        );
+        let done = change(json!(90), json!(100));
+        assert_eq!(
+            meant(&done, None, &recent),
+            Meant::Already("2026-01-03T10:30-b".into())
+        );
+        let unknown = change(json!(1), json!(2));
+        assert_eq!(meant(&unknown, None, &recent), Meant::None);
+        assert_eq!(meant(&[], Some("2026-01-04T10:30"), &recent), Meant::None);
+    }
+
+    #[test]
+    fn if_two_fit_the_user_is_asked() {
+        let recent = [
+            entry("2026-01-04T10:30-a", 85),
+            entry("2026-01-03T10:30-b", 85),
+        ];
+        let wrong = change(json!(85), json!(185));
+        let both = vec![
+            "2026-01-04T10:30-a".to_owned(),
+            "2026-01-03T10:30-b".to_owned(),
+        ];
+        assert_eq!(
+            meant(&wrong, Some("2026-01-04T10:30-a"), &recent),
+            Meant::OneOf(both)
+        );
+    }
+
+    #[test]
+    fn a_correction_that_breaks_the_schema_is_refused() {
+        let domains = Domains::load(std::path::Path::new("/nowhere"));
+        let data = entry("2026-01-04T10:30-a", 85).domain_data;
+        let fixed = applied(&data, &change(json!(85), json!("185")), &domains).unwrap();
+        assert_eq!(fixed["strength"]["exercises"][0]["weight"], 185);
+        assert!(applied(&data, &change(json!(85), json!("heavy")), &domains).is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! `journal context`: what is known of the user.
+
+use clap::Args;
+
+use super::room::Room;
+use crate::error::{Exit, Result};
+use crate::out;
+use crate::text::escape;
+
+#[derive(Args)]
+pub struct Context {}
+
+impl Context {
+    pub fn perform(self) -> Result {
+        let room = Room::here()?;
+        let text = room.notes().get_global_context()?;
+        match text.trim().is_empty() {
+            true => out::say("nothing is known of you yet"),
+            false => out::line(&escape(text.trim_end())),
+        }
+        Ok(Exit::Done)
+    }
+}
