@@ -193,7 +193,7 @@ fn a_file_that_is_wrong_is_shown_with_line_key_and_nearest_name() {
         exit 2
         -- stderr --
         error: the configuration `ROOT/home/config/config.toml` line 2 cannot be used
-          cause: there is no `modle`; there is: model, crew, approve, budget_usd, budget_tokens, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, tools, sandbox, secrets, knowledge, mcp, catalogue
+          cause: there is no `modle`; there is: model, crew, approve, budget_usd, budget_tokens, profile, limits, policy, hooks, slots, cache, fallback, budget, soft_limits, tools, sandbox, secrets, knowledge, mcp, journal, catalogue
           hint: did you mean `model`?
     "#]]);
     world.write("home/config/config.toml", "budget_usd = 'much'\n");

@@ -20,14 +20,13 @@ pub fn calendar(by_day: &BTreeMap<Date, usize>, today: Date, weeks: usize) -> St
         .max()
         .unwrap_or(0);
     let mut lines = vec![String::from("    ")];
-    let mut month = 0;
+    let mut named = 0;
     for week in 0..weeks {
         let monday = after(first, 7 * week);
-        let is_new = monday.month() != month;
-        month = monday.month();
         let wide = lines[0].chars().count();
-        // A name takes two columns: one that does not fit any more is left out.
-        if is_new && wide <= 4 + 2 * week {
+        // A name takes two columns: one that does not fit yet stands over the next week.
+        if monday.month() != named && wide <= 4 + 2 * week {
+            named = monday.month();
             lines[0].push_str(&" ".repeat(4 + 2 * week - wide));
             lines[0].push_str(&monday.strftime("%b").to_string());
         }
