@@ -82,7 +82,7 @@ impl Place {
             ..options()
         });
         let good = look(&surroundings(&context), &options, &[]).await.unwrap();
-        let mut listed = listed(scratch.path(), plan.ways);
+        let mut listed = listed(context.workspace.root(), scratch.path(), plan.ways);
         (plan.edit)(&mut listed.entry);
         Self::approved(scratch, context, listed, options, good)
     }
@@ -208,8 +208,11 @@ pub fn options() -> Options {
     }
 }
 
-pub fn listed(scratch: &Path, ways: &[&str]) -> Listed {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/hostile.py");
+/// A server with these ways. Its script lies in the workspace: where the sources are may be
+/// hidden from it.
+fn listed(workspace: &Path, scratch: &Path, ways: &[&str]) -> Listed {
+    let script = workspace.join("hostile.py");
+    std::fs::write(&script, include_str!("../servers/hostile.py")).unwrap();
     let mut args = vec![script.display().to_string()];
     args.extend(ways.iter().map(|way| (*way).to_owned()));
     let notes: PathBuf = scratch.join("notes");
@@ -236,7 +239,7 @@ pub async fn look(
     ways: &[&str],
 ) -> Result<Look, selvedge_mcp::ConnectError> {
     let elsewhere = tempfile::tempdir().unwrap();
-    let mut listed = listed(elsewhere.path(), ways);
+    let mut listed = listed(around.workspace.root(), elsewhere.path(), ways);
     listed.entry.startup_seconds = Some(20);
     Server::look(&listed, options, around).await
 }

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use crate::terminal::Terminal;
 use crate::world::{Background, Output, World, is_running, until};
 
-const SERVER: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../selvedge-mcp/tests/servers/hostile.py"
-);
+const SCRIPT: &str = include_str!("../../../selvedge-mcp/tests/servers/hostile.py");
+
+/// The server's script, in the workspace: where the sources are may be hidden from it.
+fn script(world: &World) -> String {
+    world.write("work/hostile.py", SCRIPT).display().to_string()
+}
 
 /// A world whose project lists a server with these ways.
 fn world(ways: &[&str]) -> World {
@@ -19,8 +21,8 @@ fn world(ways: &[&str]) -> World {
 }
 
 fn list(world: &World, ways: &[&str]) {
-    let mut args = vec![SERVER];
-    args.extend(ways);
+    let mut args = vec![script(world)];
+    args.extend(ways.iter().map(|way| (*way).to_owned()));
     let file = json!({"mcpServers": {"weaver": {"command": "python3", "args": args}}});
     world.write("work/.mcp.json", &file.to_string());
 }
@@ -251,8 +253,8 @@ fn a_killed_run_leaves_no_server_behind_and_its_call_is_in_doubt() {
     // What is looked for among the processes is this world's own.
     let mark = format!("mark-{}", std::process::id());
     command.env("TMPDIR", world.root());
-    let file =
-        json!({"mcpServers": {"weaver": {"command": "python3", "args": [SERVER, "slow", mark]}}});
+    let args = [script(&world), "slow".to_owned(), mark.clone()];
+    let file = json!({"mcpServers": {"weaver": {"command": "python3", "args": args}}});
     world.write("work/.mcp.json", &file.to_string());
     trust_and_approve(&world);
     let run = Background::start(&world, command);
@@ -280,6 +282,7 @@ fn a_killed_run_leaves_no_server_behind_and_its_call_is_in_doubt() {
 #[test]
 fn a_server_is_added_shown_and_removed() {
     let world = World::new();
+    let server = script(&world);
     world.write("home/config/config.toml", "# mine\ncrew = \"solo\"\n");
     let add = [
         "mcp",
@@ -289,7 +292,7 @@ fn a_server_is_added_shown_and_removed() {
         "SERVICE_TOKEN=${MY_TOKEN}",
         "--",
         "python3",
-        SERVER,
+        &*server,
     ];
     let output = world.selvedge(&add);
     assert_eq!(output.code, 0, "{}", output.stderr);
