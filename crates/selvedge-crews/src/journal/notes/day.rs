@@ -144,12 +144,12 @@ fn by_hand_text(title: &str, text: &str, is_preamble: bool) -> String {
 fn heading(line: &str) -> Option<Heading> {
     let rest = line.strip_prefix("## ")?;
     let (time, rest) = (rest.get(..5)?, rest.get(5..)?);
-    if !(rest.is_empty() || rest.starts_with(char::is_whitespace)) || &time[2..3] != ":" {
+    if !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
         return None;
     }
-    let is_digit = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    let (hour, minute) = (&time[..2], &time[3..]);
-    if !is_digit(hour) || !is_digit(minute) {
+    let is_number = |s: &str| s.len() == 2 && s.bytes().all(|b| b.is_ascii_digit());
+    let (hour, minute) = time.split_once(':')?;
+    if !is_number(hour) || !is_number(minute) {
         return None;
     }
     let time = Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;

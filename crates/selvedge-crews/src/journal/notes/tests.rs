@@ -46,6 +46,17 @@ fn an_entry_is_a_section_that_people_can_read() {
     assert_eq!(std::fs::read_to_string(file(&notes)).unwrap(), expected);
 }
 
+#[test]
+fn what_only_looks_like_the_beginning_of_a_section_is_text() {
+    let (_folder, notes) = scratch();
+    let texts_in = ["## 🧵\\", "## 1:2🧵", "## ab:cd", "## 10:3"].map(str::to_owned);
+    for (n, text) in texts_in.iter().enumerate() {
+        let entry = new_entry(text, &n.to_string());
+        notes.save_entry(&entry, None).unwrap();
+    }
+    assert_eq!(texts(&notes), texts_in);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
