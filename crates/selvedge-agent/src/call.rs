@@ -77,6 +77,25 @@ pub struct ToolUse {
     pub todos: Arc<Todos>,
 }
 
+impl ToolUse {
+    /// A machine's own use of a tool, which no model asked for: by the way of any other.
+    pub fn own(spec: &Arc<RunSpec>, id: &str, tool: &str, arguments: &Value) -> Self {
+        Self {
+            spec: spec.clone(),
+            call: ToolCall {
+                id: id.to_owned(),
+                name: tool.to_owned(),
+                arguments: Payload::inline(arguments.to_string()),
+            },
+            world: spec.tools.get(tool).copied().unwrap_or(World::Reads),
+            approved: None,
+            hooked: None,
+            task: 0,
+            todos: Arc::default(),
+        }
+    }
+}
+
 /// That a person allowed a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approved {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use selvedge_agent::{AGENT, AgentCall, RunSpec, TodoTerms, ToolOutcome, ToolUse};
 use selvedge_ledger::{Event, LedgerError, Payload};
-use selvedge_model::ToolCall;
 use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, ChildSpec, Due, Effect, EffectId, Ending, Finished, Machine,
     MessageTaken, RunStarted, Status,
@@ -259,20 +258,7 @@ impl Begun {
     /// Uses one of the machine's own tools, by the same way as any other.
     fn using(&self, tool: &str, prefix: &str, arguments: Value) -> Effect<AgentCall> {
         let name = format!("{prefix}{}", self.number);
-        let world = self.spec.tools.get(tool).copied();
-        let used = ToolUse {
-            spec: self.spec.clone(),
-            call: ToolCall {
-                id: name.clone(),
-                name: tool.to_owned(),
-                arguments: Payload::inline(arguments.to_string()),
-            },
-            world: world.unwrap_or(selvedge_tool::World::Reads),
-            approved: None,
-            hooked: None,
-            task: 0,
-            todos: Arc::default(),
-        };
+        let used = ToolUse::own(&self.spec, &name, tool, &arguments);
         Effect {
             id: EffectId::new(name),
             act: Act::Call(AgentCall::Tool(used)),

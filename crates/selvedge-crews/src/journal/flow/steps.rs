@@ -5,10 +5,9 @@ use std::sync::Arc;
 use selvedge_agent::{AGENT, AgentCall, RunSpec, ToolUse};
 use selvedge_flow::{Step, Visit};
 use selvedge_ledger::Payload;
-use selvedge_model::ToolCall;
 use selvedge_runtime::{Act, ChildSpec, Question};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{JournalFlow, JournalState};
 use crate::journal::correction::Meant;
@@ -605,19 +604,6 @@ impl JournalFlow {
 }
 
 fn tool(spec: &Arc<RunSpec>, name: &str, arguments: &impl Serialize) -> Act<AgentCall> {
-    let world = spec.tools.get(name).copied();
-    let arguments: Value = json!(arguments);
-    Act::Call(AgentCall::Tool(ToolUse {
-        spec: spec.clone(),
-        call: ToolCall {
-            id: name.to_owned(),
-            name: name.to_owned(),
-            arguments: Payload::inline(arguments.to_string()),
-        },
-        world: world.unwrap_or(selvedge_tool::World::Reads),
-        approved: None,
-        hooked: None,
-        task: 0,
-        todos: Arc::default(),
-    }))
+    let used = ToolUse::own(spec, name, name, &json!(arguments));
+    Act::Call(AgentCall::Tool(used))
 }
