@@ -28,10 +28,7 @@ fn crowd(figures: &mut Figures, sessions: u32) -> anyhow::Result<()> {
     let workspace = folder.path().join("workspace");
     std::fs::create_dir(&workspace)?;
     std::fs::write(workspace.join("small.txt"), "a line\n")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(2).build()?;
     // When a model was asked last, by turn.
     let last: Arc<Mutex<[Option<Instant>; TURNS as usize]>> = Arc::default();
     let noted = last.clone();

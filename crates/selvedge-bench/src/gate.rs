@@ -21,10 +21,7 @@ const GOAL_MICROS: f64 = 100.0;
 /// Measures reserving, queueing, asking and settling, with a model that answers at
 /// once.
 pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(2).build()?;
     let mut per_call = Vec::new();
     for _ in 0..ROUNDS {
         per_call.push(runtime.block_on(crowd())? / QUEUED as f64);

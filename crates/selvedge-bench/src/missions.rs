@@ -26,10 +26,7 @@ const CALLS: u32 = 2 + 7 + 1 + 4 + 4;
 /// Measures a hundred missions.
 pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     let folder = rig::scratch()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(2).build()?;
     let (wall, cpu, memory) = runtime.block_on(async {
         let driver = rig::driver(rig::ledger(folder.path(), true)?, LATENCY_MS, reply);
         let before = resident_kb();

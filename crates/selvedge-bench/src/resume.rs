@@ -21,10 +21,7 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     let workspace = folder.path().join("workspace");
     std::fs::create_dir(&workspace)?;
     std::fs::write(workspace.join("small.txt"), "a line\n")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(2).build()?;
     let session = StreamId::new("s_bench");
     drive(&runtime, folder.path(), &workspace, &session, TURNS)?;
     let mut times = Vec::new();

@@ -16,9 +16,7 @@ const ROUNDS: usize = 100;
 
 /// Measures a command that does nothing, and one that starts a shell and prints.
 pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().build()?;
     for (name, command) in [("true", "true"), ("a shell", "echo one; echo two")] {
         let folder = rig::scratch()?;
         let fenced = Sandbox {

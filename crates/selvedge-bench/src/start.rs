@@ -33,10 +33,7 @@ fn version(figures: &mut Figures, binary: &Path) -> anyhow::Result<()> {
 }
 
 fn first_request(figures: &mut Figures, binary: &Path) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(1).build()?;
     let server = runtime.block_on(ModelServer::start());
     let folder = rig::scratch()?;
     let mut times = Vec::new();

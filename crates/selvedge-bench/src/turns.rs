@@ -93,10 +93,7 @@ fn run(load: Load, sync: bool) -> anyhow::Result<(Vec<Mark>, u64)> {
             u32::try_from(noted.len()).unwrap_or(u32::MAX),
         )
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = selvedge_runtime::executor().worker_threads(2).build()?;
     runtime.block_on(async {
         let driver = rig::driver(rig::ledger(folder.path(), sync)?, 0, answer);
         let session = StreamId::new("s_bench");

@@ -59,6 +59,13 @@ pub struct Blob {
 // it runs on the path of every long tool result.
 const ZSTD_LEVEL: i32 = 1;
 
+thread_local! {
+    // Making one costs more than what it does for a text of usual length.
+    static PACKER: RefCell<zstd::bulk::Compressor<'static>> = RefCell::new(
+        zstd::bulk::Compressor::new(ZSTD_LEVEL).expect("there is memory for a compressor"),
+    );
+}
+
 impl Blob {
     fn new(id: BlobId, content: &Arc<str>) -> Self {
         Self {
@@ -71,8 +78,11 @@ impl Blob {
     /// The content as it is stored, compressed by whoever asks first.
     pub(crate) fn compressed(&self) -> &[u8] {
         self.compressed.get_or_init(|| {
-            zstd::bulk::compress(self.content.as_bytes(), ZSTD_LEVEL)
-                .expect("compressing from memory to memory has nothing to fail on")
+            PACKER.with_borrow_mut(|packer| {
+                packer
+                    .compress(self.content.as_bytes())
+                    .expect("compressing from memory to memory has nothing to fail on")
+            })
         })
     }
 

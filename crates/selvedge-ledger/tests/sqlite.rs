@@ -12,6 +12,8 @@ mod damage;
 mod disk;
 #[path = "sqlite/flips.rs"]
 mod flips;
+#[path = "sqlite/folding.rs"]
+mod folding;
 #[path = "sqlite/opening.rs"]
 mod opening;
 #[path = "sqlite/place.rs"]

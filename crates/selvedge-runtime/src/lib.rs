@@ -15,6 +15,7 @@
 //! - `signal`: what somebody outside can say to a run
 //! - `session`: who drives a session, and what state it is in
 //! - `clock`: time and chance, as parameters
+//! - `executor`: the threads that runs are driven on
 //!
 //! # Invariants
 //!
@@ -28,6 +29,7 @@ mod clock;
 mod driver;
 mod ending;
 mod events;
+mod executor;
 mod letters;
 mod machine;
 mod pausing;
@@ -46,6 +48,7 @@ pub use events::{
     QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed, RunStarted,
     Started, SteerMode, Timer, Unfinished,
 };
+pub use executor::executor;
 pub use machine::{
     Act, Approval, Call, ChildSpec, Due, Effect, EffectId, Ending, Machine, Nature, Question,
     Status,

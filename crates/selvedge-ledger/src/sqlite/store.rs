@@ -175,6 +175,19 @@ impl Store {
         Ok(())
     }
 
+    /// Moves what the log holds into the database, as far as no reader needs it there.
+    pub(super) fn fold_log(&mut self) {
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        // What is acknowledged is in the log and stays there if this fails. But a
+        // connection that could not write is not to be written through again.
+        if let Err(error) = connection.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(())) {
+            self.suspect |= error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
+            self.connection = None;
+        }
+    }
+
     /// Wakes those who wait for what other processes appended.
     pub(super) fn look_for_foreign_commits(&mut self, wake: &dyn Fn(&StreamId)) {
         // A failure here is met again by the next write, where it can be reported.

@@ -22,6 +22,11 @@ const JOB_MICROS: u128 = 25;
 const QUEUE_MAX: usize = 4096;
 /// How often a writer looks for commits of other processes, idle or not.
 const FOREIGN_COMMITS_EVERY: Duration = Duration::from_millis(50);
+/// After so many jobs, the first moment without one is used to fold the log into the
+/// database: done later, in the midst of a crowd's work, it holds everybody up.
+const FOLD_AFTER_JOBS: usize = 256;
+/// A moment without a job.
+const LULL: Duration = Duration::from_millis(4);
 
 pub(super) enum Writer {
     Thread(Thread),
@@ -97,28 +102,38 @@ fn gone() -> LedgerError {
 fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers) {
     let wake = |stream: &_| subscribers.wake(stream);
     let mut looked = Instant::now();
+    let mut unfolded = 0;
     loop {
-        let wait = FOREIGN_COMMITS_EVERY.saturating_sub(looked.elapsed());
-        let first = match jobs.recv_timeout(wait) {
-            Ok(job) => Some(job),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if let Some(first) = first {
-            let mut batch = vec![first];
-            let fit = store.last_commit().as_micros() / JOB_MICROS;
-            let max = usize::try_from(fit).map_or(BATCH_MAX, |fit| fit.clamp(BATCH_MIN, BATCH_MAX));
-            while batch.len() < max {
-                match jobs.try_recv() {
-                    Ok(job) => batch.push(job),
-                    Err(_) => break,
-                }
+        let mut wait = FOREIGN_COMMITS_EVERY.saturating_sub(looked.elapsed());
+        if unfolded >= FOLD_AFTER_JOBS {
+            wait = wait.min(LULL);
+        }
+        match jobs.recv_timeout(wait) {
+            Ok(first) => {
+                let batch = batch(first, jobs, store.last_commit());
+                unfolded += batch.len();
+                store.perform(batch, &wake);
             }
-            store.perform(batch, &wake);
+            Err(RecvTimeoutError::Timeout) if unfolded >= FOLD_AFTER_JOBS => {
+                store.fold_log();
+                unfolded = 0;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
         if looked.elapsed() >= FOREIGN_COMMITS_EVERY {
             store.look_for_foreign_commits(&wake);
             looked = Instant::now();
         }
     }
+}
+
+/// What goes into one commit: `first` and those that wait already.
+fn batch(first: Job, jobs: &Receiver<Job>, last_commit: Duration) -> Vec<Job> {
+    let fit = last_commit.as_micros() / JOB_MICROS;
+    let max = usize::try_from(fit).map_or(BATCH_MAX, |fit| fit.clamp(BATCH_MIN, BATCH_MAX));
+    std::iter::once(first)
+        .chain(jobs.try_iter())
+        .take(max)
+        .collect()
 }

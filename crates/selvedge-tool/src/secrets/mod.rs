@@ -46,6 +46,7 @@ pub use lend::{
 };
 pub use pattern::{CustomPattern, RuleError, Severity};
 pub use redactor::Redactor;
+use redactor::Starts;
 pub use sighting::Sighting;
 
 pub(crate) use files::stub;
@@ -94,7 +95,7 @@ struct Rules {
     known: Arc<Known>,
     files: Arc<SensitiveFiles>,
     /// What secrets begin with, found when first asked for.
-    starts: Arc<OnceLock<Vec<String>>>,
+    starts: Arc<OnceLock<Starts>>,
 }
 
 impl Secrets {
@@ -253,9 +254,8 @@ impl Rules {
         self.patterns.suspects(text) || self.known.is_in(text)
     }
 
-    /// Lower-case beginnings of secrets, sorted.
-    fn starts(&self) -> &[String] {
-        self.starts.get_or_init(|| redactor::starts(self))
+    fn starts(&self) -> &Starts {
+        self.starts.get_or_init(|| Starts::of(self))
     }
 
     /// The secrets of one line, in order, none overlapping another. `block` is what

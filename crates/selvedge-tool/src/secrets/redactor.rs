@@ -73,32 +73,89 @@ impl Redactor {
             return;
         }
         let rest = self.line[self.gone..].to_ascii_lowercase();
+        let starts = self.rules.starts();
         // The end of the line so far may be the beginning of a beginning.
-        let may_start = |at: &usize| {
-            let rest = &rest[*at..];
-            let mut starts = self.starts_like(rest);
-            starts.any(|start| rest.starts_with(start.as_str()) || start.starts_with(rest))
-        };
+        let may_start = |at: &usize| starts.may_begin(&rest[*at..]);
         let mut places = rest.char_indices().map(|(at, _)| at);
         let until = places.find(may_start).unwrap_or(rest.len());
-        let held = &rest[until..];
-        let is_held = self
-            .starts_like(held)
-            .any(|start| held.starts_with(start.as_str()));
-        self.is_held = is_held;
+        self.is_held = starts.begin(&rest[until..]);
         shown.push_str(&self.line[self.gone..self.gone + until]);
         self.gone += until;
     }
+}
 
-    /// The beginnings that have the same first letter.
-    fn starts_like(&self, text: &str) -> impl Iterator<Item = &String> {
+/// What secrets begin with, in lower case.
+pub(super) struct Starts {
+    sorted: Vec<String>,
+    /// A bit for each two bytes that one of them begins with. Words come by the
+    /// million, and nearly none of their letters needs a closer look.
+    pairs: Box<[u64; 1024]>,
+}
+
+impl Starts {
+    /// The words of patterns, and the first letters of known values.
+    pub(super) fn of(rules: &Rules) -> Self {
+        let known = rules.known.forms().map(|form| {
+            let mut end = form.len().min(START_BYTES);
+            while !form.is_char_boundary(end) {
+                end += 1;
+            }
+            &form[..end]
+        });
+        let words = pattern::words().map(str::to_ascii_lowercase);
+        let mut sorted: Vec<String> = words.chain(known.map(str::to_ascii_lowercase)).collect();
+        sorted.sort();
+        sorted.dedup();
+        let mut pairs = Box::new([0; 1024]);
+        for start in &sorted {
+            match *start.as_bytes() {
+                [first, second, ..] => mark(&mut pairs, first, second),
+                [only] => (0..=u8::MAX).for_each(|second| mark(&mut pairs, only, second)),
+                [] => {}
+            }
+        }
+        Self { sorted, pairs }
+    }
+
+    /// Whether one of them begins `text`, or would if `text` went on.
+    fn may_begin(&self, text: &str) -> bool {
+        if let [first, second, ..] = *text.as_bytes() {
+            let (word, bit) = place(first, second);
+            if self.pairs[word] & bit == 0 {
+                return false;
+            }
+        }
+        let mut alike = self.alike(text);
+        alike.any(|start| text.starts_with(start.as_str()) || start.starts_with(text))
+    }
+
+    /// Whether one of them begins `text`.
+    fn begin(&self, text: &str) -> bool {
+        self.alike(text)
+            .any(|start| text.starts_with(start.as_str()))
+    }
+
+    /// Those that have the same first letter.
+    fn alike(&self, text: &str) -> impl Iterator<Item = &String> {
         let first = text.as_bytes().first().copied();
-        let starts = self.rules.starts();
-        let from = starts.partition_point(|start| start.as_bytes().first().copied() < first);
-        starts[from..]
+        let from = self
+            .sorted
+            .partition_point(|start| start.as_bytes().first().copied() < first);
+        self.sorted[from..]
             .iter()
             .take_while(move |start| start.as_bytes().first().copied() == first)
     }
+}
+
+fn mark(pairs: &mut [u64; 1024], first: u8, second: u8) {
+    let (word, bit) = place(first, second);
+    pairs[word] |= bit;
+}
+
+/// Where the bit for two bytes is.
+fn place(first: u8, second: u8) -> (usize, u64) {
+    let pair = usize::from(first) << 8 | usize::from(second);
+    (pair >> 6, 1 << (pair & 63))
 }
 
 /// Writes `line` from `from` on, with a marker in the place of every secret.
@@ -112,22 +169,6 @@ pub(super) fn replace(line: &str, from: usize, hits: &[Hit], shown: &mut String)
         at = hit.range.end;
     }
     shown.push_str(&line[at..]);
-}
-
-/// What secrets begin with: lower-case, sorted.
-pub(super) fn starts(rules: &Rules) -> Vec<String> {
-    let known = rules.known.forms().map(|form| {
-        let mut end = form.len().min(START_BYTES);
-        while !form.is_char_boundary(end) {
-            end += 1;
-        }
-        &form[..end]
-    });
-    let words = pattern::words().map(str::to_ascii_lowercase);
-    let mut starts: Vec<String> = words.chain(known.map(str::to_ascii_lowercase)).collect();
-    starts.sort();
-    starts.dedup();
-    starts
 }
 
 #[cfg(test)]

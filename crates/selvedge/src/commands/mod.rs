@@ -210,7 +210,7 @@ impl Arguments {
 
 /// On as many threads as there are processors.
 fn working(command: impl Future<Output = Result>) -> Result {
-    on(tokio::runtime::Builder::new_multi_thread(), command)
+    on(selvedge_runtime::executor(), command)
 }
 
 /// On this thread alone: for commands that only read the ledger.
