@@ -353,7 +353,7 @@ impl World {
                 assert_eq!((known, in_doubt), (answered, 0), "seed {seed}");
             }
             billed_in_all = billed_in_all + bill.usd;
-            if edge.ceiling.is_some() {
+            if edge.ceiling.is_some() && is_last {
                 let account = sums::Account::of(&*self.ledger, &session).await;
                 account.agrees(&format!("seed {seed}"), &spending, &bills, edge.kills == 0);
                 self.seen.add("account", 1);

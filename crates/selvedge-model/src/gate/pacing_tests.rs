@@ -218,8 +218,8 @@ async fn failures_of_all_processes_open_it_and_one_of_them_probes() {
     assert_eq!(probes.count(), 1, "{go:?}");
     // Whoever it was is killed: another probes after a while, and three answers,
     // whoever gets them, close it.
-    for n in 0..3 {
-        call(&processes[n], &key("k"), machine.at(70 + n as i64), Ok(())).await;
+    for (process, seconds) in processes.iter().zip(70..) {
+        call(process, &key("k"), machine.at(seconds), Ok(())).await;
     }
     for process in &processes {
         permit(process, &key("k"), machine.at(80)).await;

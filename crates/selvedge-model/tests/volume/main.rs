@@ -5,6 +5,8 @@
 //! bear for a minute is borne for a moment. A case that failed is run again, alone, with
 //! `SELVEDGE_SEED=123 cargo nextest run -p selvedge-model --test volume`.
 
+mod gated;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,17 +88,7 @@ async fn no_fault_makes_a_call_panic_wait_for_ever_or_answer_what_was_not_said()
 /// Asks for one case; `Ok` says whether it answered.
 async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
     let case = Case::new(seed);
-    let request = Request {
-        model: format!("storm/{}", case.model()),
-        agent: "engineer".into(),
-        turn: 3,
-        system: Arc::from("be brief"),
-        messages: vec![Arc::new(Message::user("hello"))].into(),
-        tools: Arc::from([]),
-        output_schema: None,
-        output_tokens_max: 256,
-        temperature: None,
-    };
+    let request = request(format!("storm/{}", case.model()));
     let cancel = CancellationToken::new();
     let provider = clients.of(&case);
     let mut unheard = |_| {};
@@ -105,6 +97,20 @@ async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
     let result = result.map_err(|_| "waited past the deadline".to_owned())?;
     case.verdict(&result)?;
     Ok(result.is_ok())
+}
+
+fn request(model: String) -> Request {
+    Request {
+        model,
+        agent: "engineer".into(),
+        turn: 3,
+        system: Arc::from("be brief"),
+        messages: vec![Arc::new(Message::user("hello"))].into(),
+        tools: Arc::from([]),
+        output_schema: None,
+        output_tokens_max: 256,
+        temperature: None,
+    }
 }
 
 /// A client for each protocol, in a patient and an impatient form: only a case
