@@ -21,12 +21,12 @@ use selvedge_runtime::{Clock, Notice, SeededChance};
 use selvedge_testkit::{Case, STORM_KEY, Storm, Wire};
 use tokio_util::sync::CancellationToken;
 
-use crate::{CASES, CONCURRENT, Clients, DEADLINE, request};
+use crate::{CASES, CONCURRENT, Clients, DEADLINE, alone, request};
 
 /// Questions that draw on one budget.
 const TO_A_BUDGET: u64 = 100;
 /// How often a question is asked whose providers are all away.
-const ROUNDS: u32 = 12;
+const ROUNDS: u32 = 9;
 /// The longest wait that a provider gets, and what jitter adds.
 const WAIT_MAX: Duration = Duration::from_secs(67);
 
@@ -149,6 +149,7 @@ fn budget(nth: u64) -> Budget {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_storm_gets_past_the_gates_deadlines_and_budgets_nor_mixes_two_answers() {
+    let _alone = alone();
     let storm = Storm::start().await;
     let stormy = Arc::new(Stormy {
         clients: Arc::new(Clients::new(&storm)),

@@ -8,6 +8,7 @@
 mod gated;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ struct Tally {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_makes_a_call_panic_wait_for_ever_or_answer_what_was_not_said() {
+    let _alone = alone();
     let storm = Storm::start().await;
     let clients = Arc::new(Clients::new(&storm));
     let alone = std::env::var("SELVEDGE_SEED").ok();
@@ -83,6 +85,15 @@ async fn no_fault_makes_a_call_panic_wait_for_ever_or_answer_what_was_not_said()
         "{CASES} cases of {} kinds, each met {fewest} times or more; {whole} answered",
         Case::kinds().count()
     );
+}
+
+/// One storm at a time: each keeps both cores busy, and a patient client has an end to
+/// its patience.
+fn alone() -> File {
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/storm.lock");
+    let file = File::create(path).expect("the target folder can be written");
+    file.lock().expect("a file there can be locked");
+    file
 }
 
 /// Asks for one case; `Ok` says whether it answered.
