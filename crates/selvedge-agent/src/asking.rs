@@ -107,7 +107,8 @@ impl Asking {
             .gate
             .reserve(&budget, &request, &call.spec.fallbacks)
             .map_err(|e| self.budget_hold(&e))?;
-        if let Some(common) = &self.common {
+        let common = self.common.as_ref();
+        if let Some(common) = common {
             common.hold(scene, &call.spec, reservation.amount()).await?;
         }
         let evidence = Reserved {
@@ -117,7 +118,9 @@ impl Asking {
         let ready = Ready {
             request,
             reservation,
-            is_capped: budget.is_limited(),
+            // What was set aside holds for whatever limits it: the purse, or what all
+            // sessions may spend together.
+            is_capped: budget.is_limited() || common.is_some_and(|c| c.bounds(&call.spec)),
         };
         locked(&self.ready).insert(key(scene), ready);
         Ok(serde_json::to_value(evidence).expect("plain data"))

@@ -40,9 +40,7 @@ impl Common {
     ) -> Result<(), Hold> {
         let begun = self.begun.get_or_try_init(|| self.begin()).await;
         begun.map_err(ledger_hold)?;
-        let models = std::iter::once(&spec.model).chain(&spec.fallbacks);
-        let mut providers: Vec<String> = models.map(|m| provider_of(m).to_owned()).collect();
-        providers.dedup();
+        let providers = providers(spec);
         match self.ceilings.hold(&name(scene), &providers, amount).await {
             Ok(warnings) => {
                 tell(scene, warnings);
@@ -69,6 +67,11 @@ impl Common {
             }
             Err(CeilingError::Ledger(error)) => Err(ledger_hold(error)),
         }
+    }
+
+    /// Whether an answer must not grow beyond what was set aside for it.
+    pub(crate) fn bounds(&self, spec: &RunSpec) -> bool {
+        self.ceilings.bound(&providers(spec))
     }
 
     /// Settles what was held: `model` answered, if only in part.
@@ -132,6 +135,14 @@ pub(crate) fn ledger_hold(error: LedgerError) -> Hold {
         detail: error.to_string(),
         until: None,
     }
+}
+
+/// Those that may answer.
+fn providers(spec: &RunSpec) -> Vec<String> {
+    let models = std::iter::once(&spec.model).chain(&spec.fallbacks);
+    let mut providers: Vec<String> = models.map(|m| provider_of(m).to_owned()).collect();
+    providers.dedup();
+    providers
 }
 
 fn tell(scene: &Scene, warnings: Vec<String>) {

@@ -16,6 +16,7 @@
 //! - `cache`: answers that are given again to the very same request
 //! - `nearest`: the names somebody may have meant
 //! - `money`: dollars, exactly
+//! - `shared`: a state that all processes of a machine share
 //! - `gate`: what every call passes: budgets before, retries around, costs after
 //! - `ceilings`: what all sessions of a machine may spend together
 //!
@@ -42,6 +43,7 @@ mod probe;
 mod provider;
 mod providers;
 mod scripted;
+mod shared;
 mod types;
 
 pub use cache::ResponseCache;
@@ -69,6 +71,6 @@ pub use providers::{
 };
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
-    Delta, Image, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition,
+    Delta, Image, Message, Part, Request, Response, Role, Stage, Stop, ToolCall, ToolDefinition,
     ToolResult, Usage,
 };

@@ -31,6 +31,12 @@ pub trait Provider: Send + Sync {
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError>;
 
+    /// Which place and key it asks with, as a short word that gives neither away:
+    /// limits and outages concern everybody who uses the same. `None` if nobody else can.
+    fn place(&self) -> Option<&str> {
+        None
+    }
+
     /// The price of one of its models, where the provider itself knows it.
     fn price(&self, _model: &str) -> Option<Price> {
         None

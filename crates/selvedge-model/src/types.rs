@@ -245,6 +245,19 @@ pub enum Delta {
     },
     /// Anything else that shows the stream is alive.
     Alive,
+    /// How far the request itself has come: what it may have cost follows from that.
+    Request(Stage),
+}
+
+/// How far a request has come that has no answer yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It is on its way, and nobody knows whether it arrived.
+    Sent,
+    /// The provider works on it: reading it is paid for.
+    Accepted,
+    /// It did not arrive, or the provider would not have it: nothing is paid for.
+    Refused,
 }
 
 /// A complete answer.

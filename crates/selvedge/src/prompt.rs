@@ -16,12 +16,14 @@ const BYTES_MAX: usize = 16 * 1024;
 
 /// What is typed after `question`, unseen.
 pub fn unseen(question: &str) -> Result<SecretString> {
-    let _ = write!(std::io::stderr(), "{question}");
+    // Hidden before it is asked: what is typed as soon as the question is seen is neither
+    // shown nor thrown away.
     let hidden = Hidden::new().map_err(|error| {
         Error::failed("the terminal cannot hide what is typed")
             .cause(error)
             .hint("pipe it instead")
     })?;
+    let _ = write!(std::io::stderr(), "{question}");
     let typed = read();
     drop(hidden);
     out::say("");

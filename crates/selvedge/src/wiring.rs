@@ -297,6 +297,7 @@ pub fn driver(
         store.chance.clone(),
     )
     .with_slots(models.settings.slots.into())
+    .with_pace_of(store.ledger.clone())
     .with_cache(cache);
     let hooks = config::chain(&models.settings.hooks);
     let performer = AgentPerformer::new(

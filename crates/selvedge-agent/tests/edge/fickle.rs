@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use selvedge_ledger::Payload;
 use selvedge_model::{
     Delta, DeltaSink, Message, ModelError, Part, Price, Provider, Request, Response, Role, Stop,
-    Usage, Usd,
+    Usage, Usd, provider_of,
 };
 use selvedge_runtime::{Chance, SeededChance};
 use tokio_util::sync::CancellationToken;
@@ -30,10 +30,21 @@ fn price() -> Price {
 }
 
 impl Fickle {
-    fn charge(&self, agent: &str, usage: &Usage) {
+    /// Charges for an answer, or for what was heard of one.
+    fn charge(&self, request: &Request, usage: &Usage, is_broken: bool) {
+        let cost = price().cost(usage);
+        let answerer = provider_of(&request.model).to_owned();
         let mut bill = self.bill.lock().unwrap();
-        bill.usd = bill.usd + price().cost(usage);
-        *bill.tokens.entry(agent.to_owned()).or_default() += usage.total();
+        let line = bill.0.entry((request.agent.clone(), answerer)).or_default();
+        line.usd = line.usd + cost;
+        line.tokens += usage.total();
+        match is_broken {
+            true => {
+                line.broken += 1;
+                line.usd_broken = line.usd_broken + cost;
+            }
+            false => line.answered += 1,
+        }
     }
 }
 
@@ -48,7 +59,7 @@ impl Provider for Fickle {
         let wait = || Duration::from_millis(1 + self.dice.next() % 50);
         tokio::time::sleep(wait()).await;
         let lost = |what: &str| ModelError::Transient {
-            provider: "sim".into(),
+            provider: provider_of(&request.model).to_owned(),
             what: what.into(),
         };
         let fate = self.dice.next() % 100;
@@ -65,10 +76,7 @@ impl Provider for Fickle {
                 output: 1 + self.dice.next() % u64::from(request.output_tokens_max),
                 ..Usage::default()
             };
-            self.charge(&request.agent, &usage);
-            let mut bill = self.bill.lock().unwrap();
-            bill.broken += 1;
-            bill.usd_broken = bill.usd_broken + price().cost(&usage);
+            self.charge(request, &usage, true);
             return Err(lost("the stream was cut"));
         }
         let usage = Usage {
@@ -76,8 +84,7 @@ impl Provider for Fickle {
             output: 1 + self.dice.next() % u64::from(request.output_tokens_max),
             ..Usage::default()
         };
-        self.charge(&request.agent, &usage);
-        self.bill.lock().unwrap().answered += 1;
+        self.charge(request, &usage, false);
         let text = Payload::new(words);
         Ok(Response {
             message: Message {
@@ -95,14 +102,45 @@ impl Provider for Fickle {
     }
 }
 
-/// What the provider charges for.
+/// What providers charge for, by agent and provider.
 #[derive(Clone, Default)]
-pub struct Bill {
+pub struct Bill(pub BTreeMap<(String, String), Line>);
+
+/// What one provider charges for one agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Line {
     pub answered: u64,
     pub broken: u64,
     pub usd: Usd,
     /// Of it, for attempts that broke off.
     pub usd_broken: Usd,
-    /// By agent.
-    pub tokens: BTreeMap<String, u64>,
+    pub tokens: u64,
+}
+
+impl std::ops::Add for Line {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            answered: self.answered + other.answered,
+            broken: self.broken + other.broken,
+            usd: self.usd + other.usd,
+            usd_broken: self.usd_broken + other.usd_broken,
+            tokens: self.tokens + other.tokens,
+        }
+    }
+}
+
+impl Bill {
+    /// The sum of the lines that are meant.
+    pub fn of(&self, is_meant: impl Fn(&str, &str) -> bool) -> Line {
+        let lines = self.0.iter();
+        let lines = lines.filter(|((agent, provider), _)| is_meant(agent, provider));
+        lines.fold(Line::default(), |sum, (_, line)| sum + *line)
+    }
+
+    /// The sum of all.
+    pub fn total(&self) -> Line {
+        self.of(|_, _| true)
+    }
 }

@@ -5,7 +5,9 @@
 //! whatever happens, no more is ever billed than counted, nor than allowed.
 
 mod agent;
+mod bounded;
 mod fickle;
+mod sums;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ use selvedge_ledger::{
     Sync, Time,
 };
 use selvedge_model::{
-    Allowance, Catalogue, Ceilings, Gate, Period, Providers, Rule, Spend, Strength, Usd,
+    Allowance, Catalogue, Ceilings, Gate, Period, Provider, Providers, Rule, Spend, Strength, Usd,
 };
 use selvedge_runtime::{Chance, Clock, RunStarted, SeededChance};
 use selvedge_tool::Toolbox;
@@ -36,6 +38,8 @@ const SHARDS: u64 = 4;
 /// An agent with a limit on all its runs of a session, and that limit.
 const FRUGAL: &str = "agent 6";
 const AGENT_TOKENS: u64 = 6000;
+/// Both answer for everybody; whose turn it is to be asked first differs.
+const PROVIDERS: [&str; 2] = ["sim", "sam"];
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// What a world is like.
@@ -173,8 +177,8 @@ impl World {
             crew: "edge".into(),
             agent: format!("agent {}", n % 7),
             request: Payload::new("work"),
-            model: "sim/one".into(),
-            fallbacks: vec!["sim/two".into()],
+            model: format!("{}/one", PROVIDERS[n % 2]),
+            fallbacks: vec![format!("{}/two", PROVIDERS[(n + 1) % 2])],
             awaited: n.is_multiple_of(5),
             priority: 60,
             system: Payload::new("s".repeat(400)),
@@ -251,7 +255,10 @@ impl World {
             dice: self.dice.clone(),
             bill: self.bills[process].clone(),
         };
-        let providers = Providers::new().with("sim", Arc::new(fickle));
+        let fickle = Arc::new(fickle);
+        let providers = PROVIDERS.iter().fold(Providers::new(), |all, name| {
+            all.with(*name, fickle.clone() as Arc<dyn Provider>)
+        });
         let chance = self.dice.clone();
         let gate = Gate::new(providers, Catalogue::built_in(), clock.clone(), chance);
         let rule = |usd| Rule {
@@ -289,7 +296,8 @@ impl World {
                 by_stream = by_stream + own.worst();
             }
             let worst = spending.worst();
-            let bill = self.bills[process].lock().unwrap().clone();
+            let bills = self.bills[process].lock().unwrap().clone();
+            let bill = bills.total();
             let limit = edge.usd;
             assert!(bill.usd <= limit, "seed {seed}: {} > {limit}", bill.usd);
             assert_eq!(worst, by_stream, "seed {seed}: runs and session disagree");
@@ -332,8 +340,9 @@ impl World {
             let answered = bill.usd.saturating_sub(bill.usd_broken);
             assert!(known <= answered, "seed {seed}: counted more than billed");
             assert_eq!(total.estimated.attempts, total.broken, "seed {seed}");
-            let most = bill.tokens.get(FRUGAL).copied().unwrap_or(0);
+            let most = bills.of(|agent, _| agent == FRUGAL).tokens;
             assert!(most <= AGENT_TOKENS, "seed {seed}: {most} by one agent");
+            sums::agree(&format!("seed {seed}"), &spending, &bills, edge.kills == 0);
             let recorded = total.calls + total.broken;
             let billed = bill.answered + bill.broken;
             assert!(
@@ -344,6 +353,11 @@ impl World {
                 assert_eq!((known, in_doubt), (answered, 0), "seed {seed}");
             }
             billed_in_all = billed_in_all + bill.usd;
+            if edge.ceiling.is_some() && is_last {
+                let account = sums::Account::of(&*self.ledger, &session).await;
+                account.agrees(&format!("seed {seed}"), &spending, &bills, edge.kills == 0);
+                self.seen.add("account", 1);
+            }
         }
         if let Some(ceiling) = edge.ceiling {
             assert!(billed_in_all <= ceiling, "seed {seed}: over the ceiling");

@@ -90,7 +90,9 @@ impl Provider for Recording {
         let millis = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut first_token_ms = None;
         let mut listen = |delta: Delta| {
-            first_token_ms.get_or_insert_with(millis);
+            if !matches!(delta, Delta::Request(_)) {
+                first_token_ms.get_or_insert_with(millis);
+            }
             deltas.take(delta);
         };
         let result = self.inner.ask(request, &mut listen, cancel).await;
@@ -111,6 +113,10 @@ impl Provider for Recording {
             }
         }
         result
+    }
+
+    fn place(&self) -> Option<&str> {
+        self.inner.place()
     }
 
     fn price(&self, model: &str) -> Option<Price> {

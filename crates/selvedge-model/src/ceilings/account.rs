@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rule::{Level, Rule};
 use crate::gate::Spend;
+use crate::shared::Fold;
 
 /// Spending is summed by the quarter of an hour: every time zone's midnight is at
 /// the end of one.
@@ -74,8 +75,11 @@ struct Open {
     time: Time,
 }
 
-impl Account {
-    pub(super) fn apply(&mut self, event: &Event) -> Result<(), LedgerError> {
+impl Fold for Account {
+    const STREAM: &'static str = "machine#ceilings";
+    const KIND: &'static str = "ceilings";
+
+    fn apply(&mut self, event: &Event) -> Result<(), LedgerError> {
         match &*event.kind {
             "SpendingHeld" => {
                 let held = event.decode()?;
@@ -92,7 +96,9 @@ impl Account {
         }
         Ok(())
     }
+}
 
+impl Account {
     /// Counts what a call came to, in the period in which it began: that is the
     /// one it was admitted to.
     pub(super) fn settle(&mut self, settled: &SpendingSettled) {

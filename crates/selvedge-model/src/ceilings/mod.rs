@@ -1,11 +1,9 @@
 //! Ceilings: what all sessions of a machine may spend together, by the day, the
 //! week or the month.
 //!
-//! Processes do not know one another, so what is held and spent is a stream of
-//! the ledger they share. A call is held by appending to it at the place where the
-//! decision was made: if another process came first, the append is refused and the
-//! decision made anew. That is exact however many processes there are, and works
-//! on every ledger. Nothing of it happens unless a limit is set.
+//! What is held and spent is a stream of the ledger that all processes share
+//! (`shared`), and a call is admitted by appending to it: two processes never pass on
+//! the same remainder. Nothing of it happens unless a limit is set.
 //!
 //! A crash leaves its reservation held. When its call is made again, the attempt
 //! that nobody heard of counts as spent in full.
@@ -15,14 +13,11 @@ mod period;
 mod rule;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
-use selvedge_ledger::{
-    Event, Hash, Ledger, LedgerError, NewEvent, NewStream, Pen, Seq, Snapshot, StreamId, Sync, Time,
-};
+use selvedge_ledger::{Ledger, LedgerError, NewEvent, Time};
 use selvedge_runtime::Clock;
-use tokio::sync::Mutex;
 
 pub use account::{CallName, Past};
 pub use period::Period;
@@ -30,31 +25,16 @@ pub use rule::{Allowance, Rule, Strength};
 
 use self::account::{Account, AllowanceReached, SpendingHeld, SpendingSettled};
 use crate::gate::{BudgetError, Spend};
-
-const STREAM: &str = "machine#ceilings";
-/// The stream is nobody's child and no session either.
-const PARENT: &str = "machine";
-/// A snapshot is worth its bytes after this many events.
-const SNAPSHOT_EVERY: Seq = 1000;
-/// A crowd in which everybody else comes first this often is not to be waited for.
-const TRIES_MAX: u32 = 1000;
+use crate::shared::Shared;
 
 /// What all sessions may spend together.
 pub struct Ceilings {
-    ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
     zone: TimeZone,
     rules: Vec<Rule>,
-    state: Mutex<Option<State>>,
-}
-
-/// The stream as far as it is known here.
-struct State {
-    account: Account,
-    head: (Seq, Hash),
-    snapshot_at: Seq,
-    /// What people here have been told, or need not be.
-    told: BTreeSet<AllowanceReached>,
+    account: Shared<Account>,
+    /// What people here have been told, or need not be; absent until it was looked up.
+    told: Mutex<Option<BTreeSet<AllowanceReached>>>,
 }
 
 /// Why a call was not admitted.
@@ -84,18 +64,25 @@ impl Ceilings {
     ) -> Option<Self> {
         let rules: Vec<Rule> = rules.into_iter().filter(Rule::limits).collect();
         (!rules.is_empty()).then(|| Self {
-            ledger,
+            account: Shared::new(ledger, clock.clone()),
             clock,
             zone,
             rules,
-            state: Mutex::default(),
+            told: Mutex::default(),
         })
+    }
+
+    /// Whether a call that one of `providers` answers must not grow beyond what was
+    /// set aside for it.
+    pub fn bound(&self, providers: &[String]) -> bool {
+        let hard = self.rules.iter().filter(|rule| rule.is_hard());
+        let mut concerned = hard.filter(|rule| rule.concerns(providers));
+        concerned.any(Rule::limits_amounts)
     }
 
     /// From when on past spending matters to a limit; `None` once it is counted.
     pub async fn past_wanted(&self) -> Result<Option<Time>, LedgerError> {
-        let mut state = self.state.lock().await;
-        let is_new = self.known(&mut state).await?.head.0 == 0;
+        let is_new = self.account.with(|_, is_new| is_new).await?;
         let now = self.clock.now();
         let starts = self
             .rules
@@ -106,17 +93,12 @@ impl Ceilings {
 
     /// Counts what was spent before any limit was set.
     pub async fn begin(&self, past: &[Past]) -> Result<(), LedgerError> {
-        let mut state = self.state.lock().await;
-        let begun = self.write(&mut state, |state| {
-            // Somebody else may have begun it meanwhile.
-            let is_new = state.head.0 == 0;
-            let past = past.iter().filter(|_| is_new);
-            Ok::<_, LedgerError>(
-                past.map(|past| self.event("SpendingBrought", past))
-                    .collect(),
-            )
-        });
-        begun.await
+        let brought = || {
+            let past = past.iter();
+            past.map(|past| self.event("SpendingBrought", past))
+                .collect()
+        };
+        self.account.begin(brought).await
     }
 
     /// Holds `amount` for a call that one of `providers` will answer. Returns what
@@ -127,9 +109,9 @@ impl Ceilings {
         providers: &[String],
         amount: Spend,
     ) -> Result<Vec<String>, CeilingError> {
-        let mut state = self.state.lock().await;
-        let decide = |state: &State| {
-            let (now, account) = (self.clock.now(), &state.account);
+        self.remember().await?;
+        let decide = |account: &Account| {
+            let now = self.clock.now();
             let hard = self.rules.iter().filter(|rule| rule.is_hard());
             for rule in hard.filter(|rule| rule.concerns(providers)) {
                 let (since, until) = rule.period.span(now, &self.zone);
@@ -150,8 +132,8 @@ impl Ceilings {
             let held = self.event("SpendingHeld", &held);
             Ok::<_, CeilingError>(lost.chain([held]).collect())
         };
-        self.write(&mut state, decide).await?;
-        Ok(self.warnings(&mut state))
+        self.account.write(decide).await?;
+        Ok(self.warnings().await?)
     }
 
     /// The call is over: `provider` answered, and it cost `spend`. Returns what
@@ -162,9 +144,9 @@ impl Ceilings {
         provider: &str,
         spend: Spend,
     ) -> Result<Vec<String>, LedgerError> {
-        let mut state = self.state.lock().await;
-        self.write(&mut state, |state| {
-            let Some(begun) = state.account.begun(call) else {
+        self.remember().await?;
+        let decide = |account: &Account| {
+            let Some(begun) = account.begun(call) else {
                 return Ok::<_, LedgerError>(Vec::new());
             };
             let settled = SpendingSettled {
@@ -172,13 +154,13 @@ impl Ceilings {
                 provider: provider.to_owned(),
                 spend,
             };
-            let reached = self.reached(&state.account, begun, provider, spend);
+            let reached = self.reached(account, begun, provider, spend);
             let reached = reached.map(|reached| self.event("AllowanceReached", &reached));
             let settled = self.event("SpendingSettled", &settled);
             Ok([settled].into_iter().chain(reached).collect())
-        })
-        .await?;
-        Ok(self.warnings(&mut state))
+        };
+        self.account.write(decide).await?;
+        self.warnings().await
     }
 
     /// The soft limits that come near or are over with what was just spent, and
@@ -204,131 +186,36 @@ impl Ceilings {
         soft.filter(|reached| !account.is_told(reached))
     }
 
+    /// What was reached before this process looked is no news to anybody here.
+    async fn remember(&self) -> Result<(), LedgerError> {
+        let account = &self.account;
+        account
+            .with(|account, _| {
+                let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.get_or_insert_with(|| account.told().cloned().collect());
+            })
+            .await
+    }
+
     /// What was reached since somebody here was last told.
-    fn warnings(&self, state: &mut Option<State>) -> Vec<String> {
-        let Some(state) = state else {
-            return Vec::new();
+    async fn warnings(&self) -> Result<Vec<String>, LedgerError> {
+        let tell = |account: &Account, _| {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = told.get_or_insert_default();
+            let news = account
+                .told()
+                .filter(|reached| told.insert((*reached).clone()));
+            let warnings = news.filter_map(|reached| {
+                let rule = self.rules.iter().find(|rule| rule.name() == reached.rule)?;
+                Some(rule.warning(reached.level, account.spent(rule, reached.since)))
+            });
+            warnings.collect()
         };
-        let mut warnings = Vec::new();
-        for reached in state.account.told() {
-            if state.told.insert(reached.clone()) {
-                let rule = self.rules.iter().find(|rule| rule.name() == reached.rule);
-                let spent = |rule: &Rule| state.account.spent(rule, reached.since);
-                warnings.extend(rule.map(|rule| rule.warning(reached.level, spent(rule))));
-            }
-        }
-        warnings
+        self.account.with(tell).await
     }
 
     fn event<T: serde::Serialize>(&self, kind: &'static str, data: &T) -> NewEvent {
         NewEvent::new(kind, "gate", self.clock.now(), data)
-    }
-
-    /// Appends what `decide` makes of the stream as it is. Decides again when
-    /// another process came first.
-    async fn write<E: From<LedgerError>>(
-        &self,
-        known: &mut Option<State>,
-        decide: impl Fn(&State) -> Result<Vec<NewEvent>, E>,
-    ) -> Result<(), E> {
-        for _ in 0..TRIES_MAX {
-            let state = self.known(known).await?;
-            let events = decide(state)?;
-            if events.is_empty() && state.head.0 > 0 {
-                return Ok(());
-            }
-            let mut pen = self.pen(state.head);
-            // Nothing of it can be lost that the call itself would not be.
-            let written = events.into_iter().map(|e| pen.write(e, Sync::Later));
-            let written: Vec<Event> = written.collect();
-            match pen.flush(&*self.ledger).await {
-                Ok(()) => {
-                    written.iter().try_for_each(|e| state.account.apply(e))?;
-                    state.head = pen.head();
-                    self.keep(state).await;
-                    return Ok(());
-                }
-                Err(LedgerError::Conflict { .. }) => self.catch_up(state).await?,
-                Err(error) => {
-                    // Whether it happened is unknown: look again next time.
-                    *known = None;
-                    return Err(error.into());
-                }
-            }
-        }
-        let why = format!("{TRIES_MAX} other writers came first");
-        Err(LedgerError::Unavailable { why }.into())
-    }
-
-    fn pen(&self, head: (Seq, Hash)) -> Pen {
-        let stream = StreamId::new(STREAM);
-        if head.0 > 0 {
-            return Pen::at(stream, head.0, head.1, None);
-        }
-        let new = NewStream {
-            kind: "ceilings".into(),
-            parent: Some(StreamId::new(PARENT)),
-        };
-        Pen::open(stream, new, "gate", self.clock.now(), None)
-    }
-
-    /// The stream as it was when somebody last looked.
-    async fn known<'a>(&self, known: &'a mut Option<State>) -> Result<&'a mut State, LedgerError> {
-        if known.is_none() {
-            let mut state = State {
-                account: Account::default(),
-                head: (0, Hash::ZERO),
-                snapshot_at: 0,
-                told: BTreeSet::new(),
-            };
-            let stream = StreamId::new(STREAM);
-            if let Some(kept) = self.ledger.snapshot(&stream).await?
-                && let Ok(account) = serde_json::from_str(kept.state.get())
-            {
-                let Snapshot { seq, hash, .. } = kept;
-                (state.account, state.head, state.snapshot_at) = (account, (seq, hash), seq);
-            }
-            if self.catch_up(&mut state).await.is_err() {
-                // A snapshot of another history.
-                (state.account, state.head) = (Account::default(), (0, Hash::ZERO));
-                self.catch_up(&mut state).await?;
-            }
-            // What was reached before is no news.
-            state.told.extend(state.account.told().cloned());
-            *known = Some(state);
-        }
-        Ok(known.as_mut().expect("just filled"))
-    }
-
-    /// Folds what others have appended.
-    async fn catch_up(&self, state: &mut State) -> Result<(), LedgerError> {
-        let stream = StreamId::new(STREAM);
-        if self.ledger.stream(&stream).await?.is_none() {
-            return Ok(());
-        }
-        for event in self.ledger.read(&stream, state.head.0).await? {
-            state.account.apply(&event)?;
-            state.head = (event.seq, event.hash);
-        }
-        Ok(())
-    }
-
-    async fn keep(&self, state: &mut State) {
-        if state.head.0 < state.snapshot_at + SNAPSHOT_EVERY {
-            return;
-        }
-        state.snapshot_at = state.head.0;
-        let account = serde_json::value::to_raw_value(&state.account).expect("plain data");
-        let snapshot = Snapshot {
-            seq: state.head.0,
-            hash: state.head.1,
-            state: Arc::from(account),
-        };
-        // A cache that cannot be written costs time later, and nothing now.
-        let _ = self
-            .ledger
-            .put_snapshot(&StreamId::new(STREAM), snapshot)
-            .await;
     }
 }
 

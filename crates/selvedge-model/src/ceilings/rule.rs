@@ -56,6 +56,12 @@ impl Rule {
         self.units(Spend::default()).next().is_some()
     }
 
+    /// Whether it limits how much a call may use, and not only how many there are.
+    pub(super) fn limits_amounts(&self) -> bool {
+        let mut units = self.units(Spend::default());
+        units.any(|(unit, ..)| unit != Unit::Calls)
+    }
+
     pub(super) fn is_hard(&self) -> bool {
         self.strength == Strength::Hard
     }

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use selvedge_ledger::{SqliteLedger, SqliteOptions};
+use selvedge_ledger::{SqliteLedger, SqliteOptions, StreamId};
 
 use super::*;
 use crate::money::Usd;
+use crate::shared::Fold;
 
 const NOON: Time = Time(1_794_916_800_000);
 const DAY: i64 = 24 * 3600 * 1000;
@@ -40,13 +41,18 @@ impl Machine {
         }
     }
 
-    /// A process: its own connection, its own memory.
-    fn process(&self) -> Ceilings {
+    /// A connection of its own.
+    fn ledger(&self) -> Arc<SqliteLedger> {
         let options = SqliteOptions {
             sync: false,
             ..SqliteOptions::new(self.folder.path().join("ledger.db"))
         };
-        let ledger = Arc::new(SqliteLedger::open(&options).unwrap());
+        Arc::new(SqliteLedger::open(&options).unwrap())
+    }
+
+    /// A process: its own connection, its own memory.
+    fn process(&self) -> Ceilings {
+        let ledger = self.ledger();
         let clock = Arc::new(self.dial.clone());
         Ceilings::new(ledger, clock, TimeZone::UTC, self.rules.clone()).unwrap()
     }
@@ -238,7 +244,7 @@ async fn zero_is_no_limit_and_a_price_that_is_not_known_is_refused_where_money_i
         .hold(&call("s"), &on("p"), Spend::one(100, None))
         .await;
     assert!(unpriced.unwrap_err().to_string().contains("is not known"));
-    let ledger = machine.process().ledger;
+    let ledger = machine.ledger();
     let none = rule(None, Period::Day, 0.0, Strength::Hard);
     let clock = Arc::new(machine.dial.clone());
     assert!(Ceilings::new(ledger, clock, TimeZone::UTC, vec![none]).is_none());
@@ -254,10 +260,30 @@ async fn the_account_survives_by_snapshot_and_by_fold() {
         process.settle(&name, "p", dollars(0.01)).await.unwrap();
     }
     let other = machine.process();
-    let kept = other.ledger.snapshot(&StreamId::new(STREAM)).await.unwrap();
-    assert!(kept.is_some_and(|kept| kept.seq >= SNAPSHOT_EVERY));
-    let mut state = other.state.lock().await;
-    let account = &other.known(&mut state).await.unwrap().account;
-    let spent = account.spent(&machine.rules[0], Time(0));
+    let stream = StreamId::new(Account::STREAM);
+    let kept = machine.ledger().snapshot(&stream).await.unwrap();
+    assert!(kept.is_some_and(|kept| kept.seq >= 1000));
+    let spent = |account: &Account, _| account.spent(&machine.rules[0], Time(0));
+    let spent = other.account.with(spent).await.unwrap();
     assert_eq!((spent.usd, spent.calls), (dollars(6.0).usd, 600));
+}
+
+#[tokio::test]
+async fn only_a_hard_limit_of_amounts_that_concerns_a_call_bounds_its_answer() {
+    let bounds = |rule| Machine::new(vec![rule]).process().bound(&on("p"));
+    let hard = |provider| rule(provider, Period::Day, 1.0, Strength::Hard);
+    assert!(bounds(hard(None)) && bounds(hard(Some("p"))));
+    assert!(!bounds(hard(Some("q"))));
+    assert!(!bounds(rule(
+        None,
+        Period::Day,
+        1.0,
+        Strength::Soft { warn_at: 0.8 }
+    )));
+    let mut requests = hard(None);
+    requests.allowance = Allowance {
+        requests: Some(3),
+        ..Allowance::default()
+    };
+    assert!(!bounds(requests));
 }

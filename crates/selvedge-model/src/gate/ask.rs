@@ -94,7 +94,7 @@ pub struct Failed {
     pub attempts: u32,
     /// From the first attempt to giving up.
     pub total_ms: u64,
-    /// What the last attempt left behind, if it had begun to answer.
+    /// What the last attempt left behind, if it may have cost something.
     pub broken: Option<Broken>,
     /// Ask again with this, once what broke off is on record.
     pub go_on: Option<Course>,
@@ -102,7 +102,7 @@ pub struct Failed {
     pub again_at: Option<Time>,
 }
 
-/// An attempt that broke off after it had begun to answer.
+/// An attempt that broke off after it may have cost something.
 ///
 /// What was said is kept for people. It is never acted upon, never sent back,
 /// and never becomes part of another answer.
@@ -119,7 +119,8 @@ pub struct Broken {
     /// What it used, as far as the provider said so, and else is likely to have
     /// used: an answer is paid for once it has begun.
     pub usage: Usage,
-    /// What that costs; absent if the price is unknown.
+    /// What that costs; absent if that is unknown: there is no price, or the request
+    /// left and nobody said that it arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
     /// Whether the provider itself said all of that, and nothing is estimated.

@@ -1,21 +1,31 @@
 //! One attempt at one answer: its turn in the queue, its patience, its end.
 
+use selvedge_ledger::Time;
 use selvedge_runtime::Notice;
 use tokio_util::sync::CancellationToken;
 
 use super::Gate;
-use super::ask::{Answered, Ask};
+use super::ask::{Answered, Ask, Broken};
+use super::breaker::Permit;
 use super::course::{Course, Stumble};
 use super::heard::Heard;
 use super::queue::Slot;
-use crate::error::ModelError;
+use crate::error::{ErrorTier, ModelError};
 use crate::provider::DeltaSink;
 use crate::providers::provider_of;
 use crate::types::{Delta, Request, Response};
 
+/// Why a call ended that had to give way.
+const GAVE_WAY: &str = "it gave way to a call that somebody waits for";
 /// When a rate limit ends, calls that nobody waits for come back this much later:
 /// those that somebody waits for are in the queue before them.
 const BACKGROUND_LAG_MILLIS: i64 = 20;
+
+/// Whether a provider can be asked.
+pub(super) enum Pace {
+    Go(Permit),
+    Wait(Time),
+}
 
 /// What one attempt needs.
 pub(super) struct Attempt<'a> {
@@ -36,35 +46,56 @@ impl Attempt<'_> {
     ) -> Result<Answered, Stumble> {
         let gate = self.gate;
         let provider = provider_of(&self.request.model);
+        let account = gate.account(&self.request.model);
         if let Some(until) = course.take_wait() {
             gate.sleep_until(until, self.cancel).await?;
         }
         loop {
             let slot = self.slot(provider, course).await?;
-            if let Some(until) = gate.pace(provider)? {
-                drop(slot);
-                self.be_patient(provider, until).await?;
-                continue;
-            }
+            let permit = match gate.pace(provider, &account).await? {
+                Pace::Go(permit) => permit,
+                Pace::Wait(until) => {
+                    drop(slot);
+                    self.be_patient(provider, until).await?;
+                    continue;
+                }
+            };
             course.begin();
             let mut heard = Heard::default();
             let result = self.listen(&slot, &mut heard, course, deltas).await;
-            drop(slot);
             let now = gate.clock.now();
             let Some(result) = result else {
+                drop(slot);
                 let given_up: Result<(), _> = Err(ModelError::Cancelled);
-                gate.pacing.note(provider, &given_up, now, 0);
+                gate.pacing.note(&account, permit, &given_up, now, 0).await;
                 course.give_way();
-                continue;
+                match self.broken(heard, GAVE_WAY.to_owned(), ErrorTier::Cancelled) {
+                    None => continue,
+                    broken => {
+                        return Err(Stumble {
+                            broken,
+                            gave_way: true,
+                            ..ModelError::Cancelled.into()
+                        });
+                    }
+                }
             };
-            if gate.pacing.note(provider, &result, now, gate.chance.next()) {
+            let random = gate.chance.next();
+            if gate
+                .pacing
+                .note(&account, permit, &result, now, random)
+                .await
+            {
                 let text = format!("{provider} does not answer and is given a rest");
                 (self.notice)(text.into());
             }
-            let price = gate.price(&self.request.model);
+            // Whoever takes the slot next knows how this went.
+            drop(slot);
             return match result {
                 Ok(response) => Ok(Answered {
-                    cost: price.map(|price| price.cost(&response.usage)),
+                    cost: gate
+                        .price(&self.request.model)
+                        .map(|price| price.cost(&response.usage)),
                     response,
                     attempts: course.attempts(),
                     first_token_ms: heard.first_token_ms,
@@ -73,19 +104,20 @@ impl Attempt<'_> {
                     because: course.because(),
                 }),
                 Err(error) => Err(Stumble {
-                    broken: heard
-                        .broken(
-                            self.request,
-                            &error,
-                            price,
-                            gate.input_tokens_worst(self.request),
-                        )
-                        .map(Box::new),
-                    again_at: gate.pacing.until(provider, now),
+                    broken: self.broken(heard, error.to_string(), error.tier()),
+                    again_at: gate.pacing.until(&account, now).await,
                     ..error.into()
                 }),
             };
         }
+    }
+
+    /// What is left of an attempt that may have cost something.
+    fn broken(&self, heard: Heard, why: String, tier: ErrorTier) -> Option<Box<Broken>> {
+        let price = self.gate.price(&self.request.model);
+        let input_worst = self.gate.input_tokens_worst(self.request);
+        let broken = heard.broken(self.request, why, tier, price, input_worst);
+        broken.map(Box::new)
     }
 
     async fn slot(&self, provider: &str, course: &mut Course) -> Result<Slot, ModelError> {
@@ -100,11 +132,7 @@ impl Attempt<'_> {
     }
 
     /// Sits out a rate limit.
-    async fn be_patient(
-        &self,
-        provider: &str,
-        until: selvedge_ledger::Time,
-    ) -> Result<(), ModelError> {
+    async fn be_patient(&self, provider: &str, until: Time) -> Result<(), ModelError> {
         let millis = until.millis_since(self.gate.clock.now()).max(0);
         (self.notice)(Notice {
             text: format!(
@@ -135,10 +163,11 @@ impl Attempt<'_> {
         let tokens_max = u64::from(self.request.output_tokens_max);
         let overrun = CancellationToken::new();
         let mut listen = |delta: Delta| {
-            if !heard.is_anything() {
+            let had_begun = heard.is_anything();
+            heard.note(&delta, || course.millis(clock.now()));
+            if heard.is_anything() && !had_begun {
                 slot.answering();
             }
-            heard.note(&delta, || course.millis(clock.now()));
             if self.ask.is_capped && heard.tokens_min() > tokens_max {
                 overrun.cancel();
             }

@@ -38,6 +38,8 @@ pub(super) struct Stumble {
     pub(super) again_at: Option<Time>,
     /// Whether the provider was not even asked, because it is known not to answer.
     pub(super) is_refused: bool,
+    /// Whether the call only gave way to one that somebody waits for.
+    pub(super) gave_way: bool,
 }
 
 impl From<ModelError> for Stumble {
@@ -47,6 +49,7 @@ impl From<ModelError> for Stumble {
             broken: None,
             again_at: None,
             is_refused: false,
+            gave_way: false,
         }
     }
 }
@@ -150,6 +153,18 @@ impl Course {
         self.candidate += 1;
         (self.tries, self.ticket, self.not_before) = (0, None, None);
         Some(Step::Instead)
+    }
+
+    /// What broke off has to be put on record before the question goes on.
+    pub(super) fn interrupted(self, stumble: Stumble, now: Time) -> Failed {
+        Failed {
+            error: stumble.error,
+            attempts: self.attempts,
+            total_ms: self.millis(now),
+            broken: stumble.broken.map(|broken| *broken),
+            go_on: Some(self),
+            again_at: None,
+        }
     }
 
     /// The question is given up, at least for now.

@@ -4,9 +4,9 @@ use selvedge_ledger::Payload;
 
 use super::ask::Broken;
 use super::spend::Spend;
-use crate::error::ModelError;
+use crate::error::ErrorTier;
 use crate::money::Price;
-use crate::types::{Delta, Request, Usage};
+use crate::types::{Delta, Request, Stage, Usage};
 
 /// Bytes of prose to a token, about.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -23,6 +23,7 @@ pub(super) struct Heard {
     /// What the provider has counted, and whether that is all.
     used: Option<(Usage, bool)>,
     is_anything: bool,
+    stage: Option<Stage>,
     pub(super) first_token_ms: Option<u64>,
 }
 
@@ -32,10 +33,14 @@ impl Heard {
     }
 
     pub(super) fn note(&mut self, delta: &Delta, now_ms: impl FnOnce() -> u64) {
+        if let Delta::Request(stage) = delta {
+            self.stage = Some(*stage);
+            return;
+        }
         self.is_anything = true;
         match delta {
             Delta::Text(text) => self.text.push_str(text),
-            Delta::Reasoning(_) => {}
+            Delta::Reasoning(_) | Delta::Request(_) => {}
             Delta::Used { usage, is_all } => {
                 self.used = Some((*usage, *is_all));
                 return;
@@ -59,28 +64,43 @@ impl Heard {
         counted.max(self.bytes / BYTES_PER_TOKEN_MAX)
     }
 
-    /// What is left of the attempt, if it had begun to answer. A request is of
+    /// What is left of the attempt, if it may have cost something. A request is of
     /// `input_worst` tokens at most.
+    ///
+    /// A request that was accepted was read, and reading is paid for, whether or not a
+    /// word came back. Of one that nobody answered at all, nothing is known: its cost is
+    /// unknown, which is not the same as nothing.
     pub(super) fn broken(
         self,
         request: &Request,
-        error: &ModelError,
+        why: String,
+        tier: ErrorTier,
         price: Option<Price>,
         input_worst: u64,
     ) -> Option<Broken> {
-        if !self.is_anything {
-            return None;
-        }
+        let is_unknown = match (self.is_anything, self.stage) {
+            (true, _) | (false, Some(Stage::Accepted)) => false,
+            (false, Some(Stage::Sent)) => true,
+            (false, None | Some(Stage::Refused)) => return None,
+        };
         let is_counted = self.used.is_some_and(|(_, is_all)| is_all);
-        let usage = self.likely(request);
-        let at_most = (!is_counted).then(|| self.at_most(request, usage, price, input_worst));
+        let usage = match is_unknown {
+            true => Usage::default(),
+            false => self.likely(request),
+        };
+        let cost = price.filter(|_| !is_unknown);
+        let cost = cost.map(|price| price.cost(&usage));
+        let at_most = (!is_counted).then(|| Spend {
+            unpriced: u64::from(cost.is_none()),
+            ..self.at_most(request, usage, price, input_worst)
+        });
         Some(Broken {
             model: request.model.clone(),
             text: Payload::new(self.text),
-            why: error.to_string(),
-            tier: error.tier(),
+            why,
+            tier,
             usage,
-            cost: price.map(|price| price.cost(&usage)),
+            cost,
             is_counted,
             at_most,
         })
@@ -167,7 +187,8 @@ mod tests {
     fn broken(deltas: &[Delta]) -> Option<Broken> {
         let mut heard = Heard::default();
         deltas.iter().for_each(|delta| heard.note(delta, || 1));
-        heard.broken(&request(), &ModelError::Cancelled, price(), 700)
+        let why = "the line is dead".to_owned();
+        heard.broken(&request(), why, ErrorTier::Transient, price(), 700)
     }
 
     fn used(input: u64, cached: u64, output: u64, is_all: bool) -> Delta {
@@ -183,6 +204,30 @@ mod tests {
     #[test]
     fn an_attempt_that_never_began_has_nothing_to_keep() {
         assert_eq!(broken(&[]), None);
+    }
+
+    #[test]
+    fn a_request_that_was_accepted_costs_its_reading_if_no_word_comes_back() {
+        let at = |stage| Delta::Request(stage);
+        let accepted = broken(&[at(Stage::Sent), at(Stage::Accepted)]).unwrap();
+        assert_eq!((accepted.usage.input, accepted.usage.output), (102, 0));
+        assert_eq!(accepted.cost, Usd::from_dollars(0.000_102));
+        assert_eq!((accepted.spend().tokens, accepted.spend().calls), (1700, 0));
+        // What was refused, or never arrived, costs nothing.
+        assert_eq!(broken(&[at(Stage::Sent), at(Stage::Refused)]), None);
+        let taken_back = [at(Stage::Sent), at(Stage::Accepted), at(Stage::Refused)];
+        assert_eq!(broken(&taken_back), None);
+    }
+
+    #[test]
+    fn what_a_request_cost_that_nobody_answered_is_unknown_and_not_nothing() {
+        let lost = broken(&[Delta::Request(Stage::Sent)]).unwrap();
+        assert_eq!((lost.usage, lost.cost), (Usage::default(), None));
+        assert_eq!(lost.likely().unpriced, 1);
+        // A budget counts the most that it can be.
+        let at_most = lost.spend();
+        assert_eq!((at_most.tokens, at_most.unpriced), (1700, 1));
+        assert_eq!(at_most.usd, Usd::from_dollars(0.0107).unwrap());
     }
 
     #[test]

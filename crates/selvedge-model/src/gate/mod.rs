@@ -22,7 +22,7 @@ mod spend;
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_ledger::Time;
+use selvedge_ledger::{Ledger, Time};
 use selvedge_runtime::{Chance, Clock, Notice};
 use tokio_util::sync::CancellationToken;
 
@@ -37,18 +37,18 @@ pub use retry::Retry;
 pub use shortfall::{BudgetError, Unit};
 pub use spend::{Limits, Spend};
 
-use self::attempt::Attempt;
+use self::attempt::{Attempt, Pace};
 use self::course::{Step, Stumble};
 use self::estimate::ToolSizes;
 use self::frequency::Frequency;
-use self::pacing::{Go, Pacing};
+use self::pacing::{Account, Go, Pacing};
 use self::queue::Queue;
 use crate::cache::ResponseCache;
 use crate::catalogue::Catalogue;
 use crate::error::ModelError;
 use crate::money::{Price, Usd};
 use crate::provider::DeltaSink;
-use crate::providers::Providers;
+use crate::providers::{Providers, provider_of};
 use crate::types::{Delta, Request};
 
 /// The one door through which models are asked.
@@ -95,7 +95,14 @@ impl Gate {
 
     /// The same gate with another idea of when a provider is down.
     pub fn with_breaker(self, options: BreakerOptions) -> Self {
-        let pacing = Pacing::new(options);
+        let pacing = self.pacing.with_options(options);
+        Self { pacing, ..self }
+    }
+
+    /// The same gate, which learns from every process that has `ledger` open who asks
+    /// for patience and who is down, and tells them.
+    pub fn with_pace_of(self, ledger: Arc<dyn Ledger>) -> Self {
+        let pacing = self.pacing.shared(ledger, self.clock.clone());
         Self { pacing, ..self }
     }
 
@@ -109,9 +116,21 @@ impl Gate {
         Self { cache, ..self }
     }
 
+    /// How many calls wait for a slot.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
     /// The providers behind the gate.
     pub fn providers(&self) -> &Providers {
         &self.providers
+    }
+
+    /// Whom the limits and troubles of `provider/model` concern.
+    fn account(&self, model: &str) -> Account {
+        let provider = self.providers.find(model);
+        let place = provider.and_then(|provider| provider.place());
+        Account::new(provider_of(model), place)
     }
 
     /// The price of `provider/model`: the catalogue's, else the provider's own.
@@ -153,8 +172,8 @@ impl Gate {
     /// Asks, and asks again where that can help: the same model, then its
     /// fallbacks. `notice` is told what goes on. An answer is always one model's.
     ///
-    /// An attempt that breaks off after it has begun to answer has cost something,
-    /// so it ends the call: `Failed::go_on` says how to ask again, when that is on
+    /// An attempt that breaks off after it may have cost something
+    /// ends the call: `Failed::go_on` says how to ask again, when that is on
     /// record and there is money for it.
     pub async fn ask(
         &self,
@@ -178,7 +197,7 @@ impl Gate {
                 notice,
                 cancel,
             };
-            let mut stumble = match attempt.make(&mut course, deltas).await {
+            let stumble = match attempt.make(&mut course, deltas).await {
                 Ok(answered) => {
                     if let Some(cache) = &self.cache {
                         cache.put(&request, &answered.response);
@@ -188,6 +207,9 @@ impl Gate {
                 Err(stumble) => stumble,
             };
             let now = self.clock.now();
+            if stumble.gave_way {
+                return Err(course.interrupted(stumble, now));
+            }
             let random = self.chance.next();
             let step = course.after(&stumble, &self.retry, ask.fallbacks, now, random);
             let Some(step) = step else {
@@ -195,17 +217,9 @@ impl Gate {
             };
             let next = ask.request_to(course.candidate());
             notice(self.told(&stumble, &step, &course, &next.model, now));
-            let Some(broken) = stumble.broken.take() else {
-                continue;
-            };
-            return Err(Failed {
-                error: stumble.error,
-                attempts: course.attempts(),
-                total_ms: course.millis(now),
-                broken: Some(*broken),
-                go_on: Some(course),
-                again_at: None,
-            });
+            if stumble.broken.is_some() {
+                return Err(course.interrupted(stumble, now));
+            }
         }
     }
 
@@ -260,15 +274,15 @@ impl Gate {
         }
     }
 
-    /// Until when a provider is to be left alone; a stumble if that is too long.
-    fn pace(&self, provider: &str) -> Result<Option<Time>, Stumble> {
+    /// Whether a provider can be asked, or when; a stumble if that is too far off.
+    async fn pace(&self, provider: &str, account: &Account) -> Result<Pace, Stumble> {
         let now = self.clock.now();
         let left =
             |until: Time| Duration::from_millis(until.millis_since(now).max(0).unsigned_abs());
-        let (error, until) = match self.pacing.go(provider, now) {
-            Go::Now => return Ok(None),
+        let (error, until) = match self.pacing.go(account, now).await {
+            Go::Now(permit) => return Ok(Pace::Go(permit)),
             Go::Patience(until) if left(until) <= self.retry.retry_after_max => {
-                return Ok(Some(until));
+                return Ok(Pace::Wait(until));
             }
             Go::Patience(until) => {
                 let error = ModelError::RateLimited {

@@ -62,7 +62,8 @@ struct State {
     in_use: HashMap<String, usize>,
     in_use_in_all: usize,
     /// By provider, then by order.
-    waiting: BTreeMap<String, BTreeMap<Order, oneshot::Sender<Grant>>>,
+    waiting: BTreeMap<String, BTreeMap<Order, Waiting>>,
+    /// From the moment of the grant, whether or not its owner has noticed.
     active: BTreeMap<u64, Active>,
     next: u64,
 }
@@ -84,8 +85,11 @@ struct Active {
     give_way: CancellationToken,
 }
 
-/// A slot before its owner has taken it.
-struct Grant;
+/// A call that is not under way yet.
+struct Waiting {
+    grant: oneshot::Sender<()>,
+    call: Active,
+}
 
 /// A place in the queue, kept when a call must give way.
 #[derive(Clone, Debug)]
@@ -117,9 +121,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.queue.state();
-        if let Some(active) = state.active.remove(&self.number) {
-            state.give_back(&active.provider);
-        }
+        state.give_back(self.number);
         state.dispatch();
     }
 }
@@ -163,10 +165,18 @@ impl Queue {
             number: ticket.number,
         };
         let (grant, granted) = oneshot::channel();
+        let give_way = CancellationToken::new();
+        let call = Active {
+            provider: ticket.provider.clone(),
+            urgency: ticket.urgency,
+            preemptions: ticket.preemptions,
+            answering: false,
+            give_way: give_way.clone(),
+        };
         let place = {
             let mut state = self.state();
             let waiting = state.waiting.entry(ticket.provider.clone()).or_default();
-            waiting.insert(order, grant);
+            waiting.insert(order, Waiting { grant, call });
             state.dispatch();
             if ticket.urgency.awaited {
                 state.make_room(&ticket.provider, order);
@@ -180,15 +190,6 @@ impl Queue {
             }
         };
         place.wait().await;
-        let give_way = CancellationToken::new();
-        let active = Active {
-            provider: ticket.provider.clone(),
-            urgency: ticket.urgency,
-            preemptions: ticket.preemptions,
-            answering: false,
-            give_way: give_way.clone(),
-        };
-        self.state().active.insert(ticket.number, active);
         Slot {
             queue: self.clone(),
             number: ticket.number,
@@ -196,7 +197,6 @@ impl Queue {
         }
     }
 
-    #[cfg(test)]
     /// How many calls wait.
     pub fn waiting(&self) -> usize {
         self.state().waiting.values().map(BTreeMap::len).sum()
@@ -217,7 +217,7 @@ struct Place<'a> {
     queue: &'a Queue,
     provider: &'a str,
     order: Order,
-    granted: oneshot::Receiver<Grant>,
+    granted: oneshot::Receiver<()>,
     taken: bool,
 }
 
@@ -233,10 +233,10 @@ impl Drop for Place<'_> {
             return;
         }
         let mut state = self.queue.state();
-        let waiting = state.waiting.get_mut(self.provider);
-        let was_waiting = waiting.and_then(|w| w.remove(&self.order)).is_some();
-        if !was_waiting && self.granted.try_recv().is_ok() {
-            state.give_back(self.provider);
+        if let Some(waiting) = state.waiting.get_mut(self.provider) {
+            waiting.remove(&self.order);
+        }
+        if state.give_back(self.order.number) {
             state.dispatch();
         }
     }
@@ -248,11 +248,16 @@ impl State {
         used < self.slots.per_provider && self.in_use_in_all < self.slots.in_all
     }
 
-    fn give_back(&mut self, provider: &str) {
-        if let Some(used) = self.in_use.get_mut(provider) {
+    /// Takes a slot back from the call that has it. False if it has none.
+    fn give_back(&mut self, number: u64) -> bool {
+        let Some(call) = self.active.remove(&number) else {
+            return false;
+        };
+        if let Some(used) = self.in_use.get_mut(&call.provider) {
             *used -= 1;
         }
         self.in_use_in_all -= 1;
+        true
     }
 
     /// Hands out slots while there are any, the most urgent call first.
@@ -268,9 +273,10 @@ impl State {
                 return;
             };
             let waiting = self.waiting.get_mut(&provider).expect("just seen");
-            let grant = waiting.remove(&order).expect("just seen");
+            let Waiting { grant, call } = waiting.remove(&order).expect("just seen");
             // One that has left the queue meanwhile needs no slot.
-            if grant.send(Grant).is_ok() {
+            if grant.send(()).is_ok() {
+                self.active.insert(order.number, call);
                 *self.in_use.entry(provider).or_default() += 1;
                 self.in_use_in_all += 1;
             }

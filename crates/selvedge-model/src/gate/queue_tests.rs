@@ -184,3 +184,47 @@ async fn ten_thousand_calls_drain_in_order_and_nothing_starves() {
         assert!(pair[0] <= pair[4], "call {n} was served out of order");
     }
 }
+
+#[tokio::test]
+async fn a_call_that_has_not_noticed_its_slot_yet_can_give_way_as_well() {
+    let queue = one_slot();
+    let first = queue.enter(&queue.ticket("p", AWAITED, 0)).await;
+    let (behind, person) = (
+        queue.ticket("p", background(60), 1),
+        queue.ticket("p", AWAITED, 2),
+    );
+    let (behind, person) = (queue.enter(&behind), queue.enter(&person));
+    tokio::pin!(behind, person);
+    assert!((&mut behind).now_or_never().is_none());
+    // The slot is granted, and its owner is not woken before the person comes.
+    drop(first);
+    assert!((&mut person).now_or_never().is_none());
+    let slot = behind.now_or_never().expect("it was granted");
+    assert!(
+        slot.give_way.is_cancelled(),
+        "the person finds who gives way"
+    );
+    drop(slot);
+    assert!(person.now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn a_granted_slot_that_nobody_takes_goes_to_the_next() {
+    let queue = one_slot();
+    let first = queue.enter(&queue.ticket("p", AWAITED, 0)).await;
+    let (gone, next) = (
+        queue.ticket("p", background(60), 1),
+        queue.ticket("p", background(60), 2),
+    );
+    let next = queue.enter(&next);
+    tokio::pin!(next);
+    {
+        let gone = queue.enter(&gone);
+        tokio::pin!(gone);
+        assert!((&mut gone).now_or_never().is_none());
+        assert!((&mut next).now_or_never().is_none());
+        drop(first);
+    }
+    assert!(next.now_or_never().is_some());
+    assert_eq!(queue.waiting(), 0);
+}

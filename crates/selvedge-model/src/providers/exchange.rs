@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::http::Line;
 use crate::error::ModelError;
 use crate::provider::DeltaSink;
-use crate::types::{Request, Response};
+use crate::types::{Delta, Request, Response, Stage};
 
 /// What is sent.
 pub(super) struct Post<B> {
@@ -90,7 +90,7 @@ async fn converse<L: Listener>(
     request: &Request,
     deltas: &mut dyn DeltaSink,
 ) -> Result<Response, ModelError> {
-    let mut events = line.post(request.model_name(), post).await?;
+    let mut events = line.post(request.model_name(), post, deltas).await?;
     let mut listener = L::default();
     while !listener.is_over() {
         let Some(event) = events.next().await? else {
@@ -98,7 +98,10 @@ async fn converse<L: Listener>(
         };
         listener.take(&event, deltas).map_err(|fault| match fault {
             Fault::Broken(what) => line.transient(&what),
-            Fault::Refused(body) => line.refused(request.model_name(), &body),
+            Fault::Refused(body) => {
+                deltas.take(Delta::Request(Stage::Refused));
+                line.refused(request.model_name(), &body)
+            }
         })?;
     }
     if listener.is_over() {

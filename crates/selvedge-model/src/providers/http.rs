@@ -19,6 +19,8 @@ use super::exchange::Post;
 use super::refusal::{Refusal, retry_after, retry_after_within, status_within};
 use super::sse::Decoder;
 use crate::error::ModelError;
+use crate::provider::DeltaSink;
+use crate::types::{Delta, Stage};
 
 /// So much of an error body is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
@@ -80,6 +82,7 @@ pub struct Endpoint {
 /// A line to one provider.
 pub(super) struct Line {
     endpoint: Endpoint,
+    place: String,
     client: OnceLock<Result<Client, String>>,
 }
 
@@ -89,6 +92,7 @@ impl Line {
         let base = endpoint.base_url.trim_end_matches('/').len();
         endpoint.base_url.truncate(base);
         Self {
+            place: place(&endpoint),
             endpoint,
             client: OnceLock::new(),
         }
@@ -97,6 +101,11 @@ impl Line {
     /// The provider's name.
     pub(super) fn provider(&self) -> &str {
         &self.endpoint.provider
+    }
+
+    /// Which place and key, in a word.
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Where the line leads, without a slash at its end.
@@ -119,6 +128,7 @@ impl Line {
         &self,
         model: &str,
         post: Post<impl Serialize>,
+        deltas: &mut dyn DeltaSink,
     ) -> Result<Events<'_>, ModelError> {
         let client = self
             .client
@@ -136,11 +146,20 @@ impl Line {
         for (name, value) in &headers {
             request = request.header(name, value);
         }
-        let response = self
-            .within_silence(request.send())
-            .await?
-            .map_err(|error| self.broken(&error))?;
-        self.accept(model, response).await
+        deltas.take(Delta::Request(Stage::Sent));
+        let response = self.within_silence(request.send()).await?;
+        let response = response.map_err(|error| {
+            if error.is_connect() {
+                deltas.take(Delta::Request(Stage::Refused));
+            }
+            self.broken(&error)
+        })?;
+        // An error, and a redirection that nobody follows, say that it was not read.
+        deltas.take(Delta::Request(match response.status().is_success() {
+            true => Stage::Accepted,
+            false => Stage::Refused,
+        }));
+        self.accept(model, response, deltas).await
     }
 
     /// The header that carries the key, marked as secret.
@@ -234,7 +253,12 @@ impl Line {
             .unwrap_or_default()
     }
 
-    async fn accept(&self, model: &str, response: Response) -> Result<Events<'_>, ModelError> {
+    async fn accept(
+        &self,
+        model: &str,
+        response: Response,
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<Events<'_>, ModelError> {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let content_type = response
@@ -271,6 +295,7 @@ impl Line {
             })?,
             refused => refused,
         };
+        deltas.take(Delta::Request(Stage::Refused));
         Err(self.refusal(model, status, retry_after, &body))
     }
 
@@ -321,6 +346,16 @@ impl Line {
             _ => text.to_owned(),
         }
     }
+}
+
+/// Four bytes of a hash: enough to tell the few keys of a person apart, and far too
+/// few to try keys against.
+fn place(endpoint: &Endpoint) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(endpoint.base_url.as_bytes()).update(b"\n");
+    let key = endpoint.key.as_ref();
+    hasher.update(key.map_or("", |key| key.expose_secret().trim()).as_bytes());
+    hasher.finalize().to_hex()[..8].to_owned()
 }
 
 /// The events of an answer on its way.

@@ -51,6 +51,10 @@ impl Provider for Sight {
         self.provider.ask(request, deltas, cancel).await
     }
 
+    fn place(&self) -> Option<&str> {
+        self.provider.place()
+    }
+
     fn price(&self, model: &str) -> Option<Price> {
         self.provider.price(model)
     }

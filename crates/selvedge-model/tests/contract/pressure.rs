@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use selvedge_model::ModelError;
+use selvedge_model::{Delta, ModelError};
 use selvedge_testkit::Wire;
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +80,10 @@ fn a_sender_waits_for_a_listener_that_is_slow() {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let cancel = CancellationToken::new();
             let enough = cancel.clone();
-            let mut sink = move |_| {
+            let mut sink = move |delta| {
+                if matches!(delta, Delta::Request(_)) {
+                    return;
+                }
                 // Hears nothing more until the other end gave up.
                 let _ = until_held_back.recv();
                 enough.cancel();

@@ -278,7 +278,7 @@ fn cost(row: &Row, decimals: u32) -> String {
     match row.unpriced {
         0 => format!("{about}{cost}"),
         _ if row.is_unpriced() => "unknown".into(),
-        n => format!("{about}{cost} and {} of unknown price", plural(n, "call")),
+        n => format!("{about}{cost} and {} of unknown cost", plural(n, "call")),
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use expect_test::expect;
 use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 
+use crate::terminal::Terminal;
 use crate::world::{Output, World};
 
 const KEY: &str = "sk-stored-very-secret-0123456789";
@@ -303,4 +304,61 @@ fn usage_is_summed_by_what_is_asked_for() {
         (&2.into(), &0.006.into())
     );
     assert_eq!(world.selvedge(&["usage", "--since", "soon"]).code, 2);
+}
+
+#[test]
+fn a_key_is_typed_unseen_at_a_terminal_verified_and_stored() {
+    let world = World::new();
+    let served = serve();
+    served.server.push(Reply::text("ok"));
+    let login = command(&world, &served, &["auth", "login", "openai"]);
+    let mut terminal = Terminal::start(login, 120);
+    terminal.wait_for("key of `openai`: ");
+    // What was typed before is taken back by Ctrl-U, a slip by the delete key.
+    terminal.type_keys(b"something else\x15");
+    terminal.type_keys(KEY.as_bytes());
+    terminal.type_keys(b"X\x7f");
+    terminal.type_keys(b"\n");
+    terminal.wait_for("the key of `openai` is in");
+    assert_eq!(terminal.exit(), 0, "{}", terminal.text());
+    for unseen in [KEY, "something", "secret"] {
+        assert!(!terminal.text().contains(unseen), "{}", terminal.text());
+    }
+    served.server.push(Reply::text("fine"));
+    let output = world.output(&mut command(&world, &served, &["run", "do it"]));
+    assert_eq!(output.stdout, "fine\n", "{}", output.stderr);
+    let requests = served.server.requests();
+    assert_eq!(requests.len(), 2, "verified by one light call, then used");
+    for request in requests {
+        assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
+    }
+    assert_unseen(&world, &[&output]);
+}
+
+#[test]
+fn a_key_that_is_refused_or_not_typed_to_its_end_is_not_stored() {
+    let world = World::new();
+    let served = serve();
+    served.server.push(Reply::fault(ReplyFault::status(401)));
+    let login = || {
+        let login = command(&world, &served, &["auth", "login", "openai"]);
+        let terminal = Terminal::start(login, 120);
+        terminal.wait_for("key of `openai`: ");
+        terminal
+    };
+    let mut refused = login();
+    refused.type_line(KEY);
+    refused.wait_for("was not stored: it could not be verified");
+    assert_eq!(refused.exit(), 6, "{}", refused.text());
+    let mut interrupted = login();
+    interrupted.type_keys(b"sk-half\x03");
+    assert_eq!(interrupted.exit(), 130, "{}", interrupted.text());
+    let status = world.selvedge(&["auth", "status"]);
+    let lines = status.stdout.lines().map(|line| line.split_whitespace());
+    let mut lines = lines.map(Iterator::collect::<Vec<_>>);
+    assert!(
+        lines.any(|line| line == ["openai", "none"]),
+        "{}",
+        status.stdout
+    );
 }

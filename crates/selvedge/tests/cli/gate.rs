@@ -1,9 +1,12 @@
 //! The gate through the binary: broken answers, fallbacks, allowances, cassettes.
 
+use std::io::Read;
+use std::process::Command;
+
 use expect_test::expect;
 use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 
-use crate::world::{Output, World};
+use crate::world::{Background, Output, World};
 
 /// A turn that is cut off once, then answered.
 const CUT: &str = "\
@@ -196,4 +199,162 @@ fn a_configured_fallback_answers_and_says_why() {
         let show = world.selvedge(&["sessions", "show", &world.session()]);
         assert!(show.stdout.contains(told), "{}", show.stdout);
     }
+}
+
+#[test]
+fn an_agents_own_fallback_answers_and_says_why() {
+    let world = World::new();
+    let crew = "home/config/crews/one";
+    world.write(
+        &format!("{crew}/crew.toml"),
+        "name = 'one'\ndescription = 'One of them.'\nentry = 'lead'\n",
+    );
+    // The first of them has no key, and is passed over.
+    world.write(
+        &format!("{crew}/agents/lead.md"),
+        "---\nname: lead\ndescription: Leads.\nmodel: openai/gpt-6.1-sol\n\
+         fallback: [gemini/gemini-3-pro, anthropic/claude-opus-5]\n---\nYou lead.\n",
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (away, there) = runtime.block_on(async {
+        let away = ModelServer::start_with(|_| Reply::fault(ReplyFault::status(401))).await;
+        (away, ModelServer::start().await)
+    });
+    there.push(Reply::text("I am here."));
+    let mut command = world.command(&["run", "--crew", "one", "hello?"]);
+    command
+        .env("OPENAI_BASE_URL", away.openai_url())
+        .env("OPENAI_API_KEY", "sk-wrong")
+        .env("ANTHROPIC_BASE_URL", there.url())
+        .env("ANTHROPIC_API_KEY", "sk-right");
+    let output = world.output(&mut command);
+    assert_eq!(output.stdout, "I am here.\n", "{}", output.stderr);
+    assert_eq!((away.requests().len(), there.requests().len()), (1, 1));
+    let told = "answered by anthropic/claude-opus-5, because openai: status 401";
+    assert!(output.stderr.contains(told), "{}", output.stderr);
+}
+
+/// A run of its own process, at a server, with a key.
+fn at(world: &World, url: &str, key: &str) -> Command {
+    let mut command = world.command(&["run", "--model", "openai/gpt-6.1-sol", "hello?"]);
+    command
+        .env("OPENAI_BASE_URL", url)
+        .env("OPENAI_API_KEY", key);
+    command
+}
+
+/// Starts a run, and kills it once it has said `words`.
+fn until_it_says(world: &World, url: &str, key: &str, words: &str) -> String {
+    let run = Background::start(world, at(world, url, key));
+    run.wait_for(words);
+    run.stderr()
+}
+
+#[test]
+fn a_process_waits_for_what_another_was_told_to_wait_for() {
+    let world = World::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(ModelServer::start());
+    server.push(Reply::fault(ReplyFault::too_many(Some("120"))));
+    let (url, key) = (server.openai_url(), "sk-one-and-the-same");
+    until_it_says(
+        &world,
+        &url,
+        key,
+        "paused (provider): openai limits the rate",
+    );
+    assert_eq!(server.requests().len(), 1);
+    // The first was killed, and the second knows.
+    until_it_says(
+        &world,
+        &url,
+        key,
+        "it asked for patience; it goes on by itself in",
+    );
+    assert_eq!(server.requests().len(), 1, "nobody is asked meanwhile");
+    // A limit is a key's: another is asked at once.
+    server.push(Reply::text("I am here."));
+    let other = world.output(&mut at(&world, &url, "sk-of-somebody-else"));
+    assert_eq!(other.stdout, "I am here.\n", "{}", other.stderr);
+    assert_eq!(world.selvedge(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn a_provider_that_failed_several_processes_is_given_a_rest_by_all() {
+    let world = World::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(ModelServer::start_with(|_| {
+        Reply::fault(ReplyFault::status(500))
+    }));
+    let (url, paused) = (server.openai_url(), "paused (provider)");
+    let run = || until_it_says(&world, &url, "sk-one-and-the-same", paused);
+    let first = run();
+    assert!(!first.contains("given a rest"), "{first}");
+    assert_eq!(server.requests().len(), 3);
+    let second = run();
+    let rest = "openai does not answer and is given a rest";
+    assert!(second.contains(rest), "{second}");
+    assert_eq!(
+        server.requests().len(),
+        5,
+        "three and two are five in a row"
+    );
+    let third = run();
+    assert!(third.contains("its last calls failed"), "{third}");
+    assert_eq!(server.requests().len(), 5, "nobody asks it any more");
+}
+
+#[test]
+fn what_a_request_cost_that_was_never_answered_is_unknown_and_not_nothing() {
+    let world = World::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    // Takes each request, and hangs up.
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.read(&mut [0; 1024]);
+        }
+    });
+    until_it_says(&world, &url, "sk-some-key-or-other", "paused (provider)");
+    let usage = world.selvedge(&["usage", "--json"]);
+    let row: serde_json::Value = serde_json::from_str(usage.stdout.trim()).unwrap();
+    assert_eq!(
+        (&row["calls"], &row["broken_attempts"]),
+        (&0.into(), &3.into())
+    );
+    assert_eq!(row["cost_usd"], serde_json::Value::Null);
+    assert!(
+        row["at_most_usd"].as_f64() > Some(0.0),
+        "a budget counts it: {row}"
+    );
+    let usage = world.selvedge(&["usage"]);
+    assert!(usage.stdout.contains("unknown"), "{}", usage.stdout);
+    let show = world.selvedge(&["sessions", "show", &world.session()]);
+    assert!(
+        show.stdout.contains("openai/gpt-6.1-sol broke off"),
+        "{}",
+        show.stdout
+    );
+}
+
+#[test]
+fn a_request_that_was_accepted_costs_its_reading_though_no_word_came_back() {
+    let world = World::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(ModelServer::start());
+    server.push(Reply::fault(ReplyFault::ResetAt(0)));
+    server.push(Reply::text("I am here."));
+    let output = world.output(&mut at(
+        &world,
+        &server.openai_url(),
+        "sk-some-key-or-other",
+    ));
+    assert_eq!(output.stdout, "I am here.\n", "{}", output.stderr);
+    let usage = world.selvedge(&["usage", "--json"]);
+    let row: serde_json::Value = serde_json::from_str(usage.stdout.trim()).unwrap();
+    assert_eq!(
+        (&row["calls"], &row["broken_attempts"]),
+        (&1.into(), &1.into())
+    );
+    assert!(row["estimated_usd"].as_f64() > Some(0.0), "{row}");
 }

@@ -65,7 +65,7 @@ impl Terminal {
         }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
     }
 
@@ -86,17 +86,27 @@ impl Terminal {
         self.keyboard.write_all(b"\n").unwrap();
     }
 
-    /// Waits for the end: the exit code, and everything that was written.
-    pub fn end(mut self) -> (i32, String) {
+    pub fn type_keys(&mut self, keys: &[u8]) {
+        self.keyboard.write_all(keys).unwrap();
+    }
+
+    /// Waits for the exit code. What was written last may be on its way still.
+    pub fn exit(&mut self) -> i32 {
         let mut status = None;
         until("it ends", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
+        status.unwrap().code().unwrap_or(-1)
+    }
+
+    /// Waits for the end: the exit code, and everything that was written.
+    pub fn end(mut self) -> (i32, String) {
+        let code = self.exit();
         // What the process wrote may be on its way still.
         self.wait_for("s_");
         std::thread::sleep(std::time::Duration::from_millis(50));
-        (status.unwrap().code().unwrap_or(-1), self.text())
+        (code, self.text())
     }
 }
 

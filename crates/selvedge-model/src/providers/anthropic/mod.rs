@@ -61,4 +61,8 @@ impl Provider for Anthropic {
         };
         exchange::<stream::Stream>(&self.line, post, request, deltas, cancel).await
     }
+
+    fn place(&self) -> Option<&str> {
+        Some(self.line.place())
+    }
 }

@@ -53,4 +53,8 @@ impl Provider for Gemini {
         };
         exchange::<stream::Stream>(&self.line, post, request, deltas, cancel).await
     }
+
+    fn place(&self) -> Option<&str> {
+        Some(self.line.place())
+    }
 }

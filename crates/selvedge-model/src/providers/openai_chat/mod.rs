@@ -65,4 +65,8 @@ impl Provider for OpenAiChat {
         };
         exchange::<stream::Stream>(line, post, request, deltas, cancel).await
     }
+
+    fn place(&self) -> Option<&str> {
+        Some(self.line.place())
+    }
 }

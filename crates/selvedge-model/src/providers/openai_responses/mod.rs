@@ -45,4 +45,8 @@ impl Provider for OpenAiResponses {
         };
         exchange::<stream::Stream>(line, post, request, deltas, cancel).await
     }
+
+    fn place(&self) -> Option<&str> {
+        Some(self.line.place())
+    }
 }

@@ -5,7 +5,10 @@
 //! bear for a minute is borne for a moment. A case that failed is run again, alone, with
 //! `SELVEDGE_SEED=123 cargo nextest run -p selvedge-model --test volume`.
 
+mod gated;
+
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +33,7 @@ struct Tally {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_makes_a_call_panic_wait_for_ever_or_answer_what_was_not_said() {
+    let _alone = alone();
     let storm = Storm::start().await;
     let clients = Arc::new(Clients::new(&storm));
     let alone = std::env::var("SELVEDGE_SEED").ok();
@@ -83,20 +87,19 @@ async fn no_fault_makes_a_call_panic_wait_for_ever_or_answer_what_was_not_said()
     );
 }
 
+/// One storm at a time: each keeps both cores busy, and a patient client has an end to
+/// its patience.
+fn alone() -> File {
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/storm.lock");
+    let file = File::create(path).expect("the target folder can be written");
+    file.lock().expect("a file there can be locked");
+    file
+}
+
 /// Asks for one case; `Ok` says whether it answered.
 async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
     let case = Case::new(seed);
-    let request = Request {
-        model: format!("storm/{}", case.model()),
-        agent: "engineer".into(),
-        turn: 3,
-        system: Arc::from("be brief"),
-        messages: vec![Arc::new(Message::user("hello"))].into(),
-        tools: Arc::from([]),
-        output_schema: None,
-        output_tokens_max: 256,
-        temperature: None,
-    };
+    let request = request(format!("storm/{}", case.model()));
     let cancel = CancellationToken::new();
     let provider = clients.of(&case);
     let mut unheard = |_| {};
@@ -105,6 +108,20 @@ async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
     let result = result.map_err(|_| "waited past the deadline".to_owned())?;
     case.verdict(&result)?;
     Ok(result.is_ok())
+}
+
+fn request(model: String) -> Request {
+    Request {
+        model,
+        agent: "engineer".into(),
+        turn: 3,
+        system: Arc::from("be brief"),
+        messages: vec![Arc::new(Message::user("hello"))].into(),
+        tools: Arc::from([]),
+        output_schema: None,
+        output_tokens_max: 256,
+        temperature: None,
+    }
 }
 
 /// A client for each protocol, in a patient and an impatient form: only a case
