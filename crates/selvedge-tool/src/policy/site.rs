@@ -131,7 +131,11 @@ impl Site {
             return Place::Inside(inside.to_owned());
         }
         let is_below = |folder: &PathBuf| path.starts_with(folder) && path != *folder;
-        let is_beside = || self.root.parent().is_some_and(|near| path.starts_with(near));
+        let is_beside = || {
+            self.root
+                .parent()
+                .is_some_and(|near| path.starts_with(near))
+        };
         match () {
             () if NOWHERE.iter().any(|device| path == Path::new(device)) => Place::Nowhere,
             () if path.starts_with("/dev/fd") => Place::Nowhere,
