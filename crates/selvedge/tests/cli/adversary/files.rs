@@ -43,6 +43,9 @@ fn patch(path: &str, old: &str) -> String {
     format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-{old}\n+changed\n")
 }
 
+/// What tools say of a path out of the workspace, and of a link.
+const OUT: &str = "leads outside";
+
 fn read(path: &str, words: &'static str) -> Attack {
     refused("read_file", json!({ "path": path }), words)
 }
@@ -74,21 +77,24 @@ fn a_model_that_attacks_by_files_reaches_nothing_and_its_twin_works() {
 
 /// 20 and 21: what a path can say.
 fn paths() -> Vec<Case> {
-    let out = "outside";
     vec![
         case(
             20,
             vec![
-                read("../work-evil/secret", out),
-                read("ROOT/work-evil/secret", ""),
-                write("../work-evil/secret", out),
-                edit("../work-evil/secret", out),
+                read("../work-evil/secret", OUT),
+                read("ROOT/work-evil/secret", OUT),
+                write("../work-evil/secret", OUT),
+                edit("../work-evil/secret", OUT),
                 sh(
                     "echo x > ../work-evil/secret",
                     Rule("redirection"),
                     Rule("redirection"),
                 ),
-                sh("cat ../work-evil/secret", Rule(""), Held("No such file")),
+                sh(
+                    "cat ../work-evil/secret",
+                    Rule("outside of the workspace"),
+                    Held("No such file"),
+                ),
                 sh(
                     "touch ROOT/work-evil/new",
                     Rule("outside of the workspace"),
@@ -100,29 +106,29 @@ fn paths() -> Vec<Case> {
         case(
             21,
             vec![
-                read("part/../../hidden/secret", out),
-                read("ROOT/hidden/secret", ""),
-                read("~/.ssh/id", ""),
-                read("main.rs\0", ""),
-                read("main.rs.", ""),
-                read("main.rs ", ""),
-                write("../outside/canary", out),
-                write("ROOT/outside/new", ""),
-                write("~/.bashrc", ""),
-                write("new\0", ""),
-                write("new.", ""),
-                write("new ", ""),
-                write("new/../../outside/new", out),
-                refused("list_files", json!({"path": "../hidden"}), out),
+                read("part/../../hidden/secret", OUT),
+                read("ROOT/hidden/secret", OUT),
+                read("~/.ssh/id", "not expanded"),
+                read("main.rs\0", "contains a NUL"),
+                read("main.rs.", "ends with a space or a full stop"),
+                read("main.rs ", "ends with a space or a full stop"),
+                write("../outside/canary", OUT),
+                write("ROOT/outside/new", OUT),
+                write("~/.bashrc", "not expanded"),
+                write("new\0", "contains a NUL"),
+                write("new.", "ends with a space or a full stop"),
+                write("new ", "ends with a space or a full stop"),
+                write("new/../../outside/new", OUT),
+                refused("list_files", json!({"path": "../hidden"}), OUT),
                 refused(
                     "search_files",
                     json!({"pattern": "canary", "path": "../hidden"}),
-                    out,
+                    OUT,
                 ),
                 refused(
                     "multi_edit",
-                    json!({"path": "../outside/canary", "edits": [{"old": "untouched", "new": "x"}]}),
-                    "",
+                    json!({"edits": [{"path": "../outside/canary", "old": "untouched", "new": "x"}]}),
+                    OUT,
                 ),
             ],
             vec![
@@ -145,10 +151,10 @@ fn links() -> Vec<Case> {
         case(
             22,
             vec![
-                read("key", ""),
-                read("way/secret", ""),
-                write("canary", ""),
-                edit("key", ""),
+                read("key", OUT),
+                read("way/secret", OUT),
+                write("canary", OUT),
+                edit("key", OUT),
                 sh("cat key way/secret", Nothing, Nothing),
                 sh("cp key copy", Nothing, Nothing),
             ],
@@ -165,10 +171,10 @@ fn links() -> Vec<Case> {
             24,
             vec![
                 sh("sh plant.sh", Nothing, Nothing),
-                read("planted", ""),
-                write("door/new", ""),
-                write("out", ""),
-                edit("out", ""),
+                read("planted", OUT),
+                write("door/new", OUT),
+                write("out", OUT),
+                edit("out", OUT),
             ],
             vec![can_read("good", "a note")],
         ),
@@ -178,8 +184,8 @@ fn links() -> Vec<Case> {
                 sh(settings, Rule("Selvedge's own"), Rule("Selvedge's own")),
                 sh(
                     "python3 -c 'import os; os.makedirs(\".selvedge/local\")'",
-                    Rule(""),
-                    Held(""),
+                    Rule("`-c` makes `python3`"),
+                    Held("Read-only file system"),
                 ),
                 sh(
                     "mv part .selvedge",
@@ -189,14 +195,14 @@ fn links() -> Vec<Case> {
                 call(
                     "write_file",
                     json!({"path": ".selvedge/config.toml", "content": "approve = 'auto'"}),
-                    Rule(""),
-                    Rule(""),
+                    Rule("Selvedge's own"),
+                    Rule("Selvedge's own"),
                 ),
                 call(
                     "write_file",
                     json!({"path": "part/../.selvedge/local/config.toml", "content": "x"}),
-                    Rule(""),
-                    Rule(""),
+                    Rule("Selvedge's own"),
+                    Rule("Selvedge's own"),
                 ),
             ],
             vec![ok_call(
@@ -214,11 +220,11 @@ fn contents() -> Vec<Case> {
         case(
             29,
             vec![
-                read("pipe", ""),
-                read("zero", ""),
-                read("/dev/zero", ""),
-                read("sparse", ""),
-                write("pipe", ""),
+                read("pipe", "is a named pipe"),
+                read("zero", OUT),
+                read("/dev/zero", OUT),
+                read("sparse", "is a binary file"),
+                write("pipe", "is a named pipe"),
             ],
             vec![
                 ok_call("list_files", json!({"path": "."}), "notes.md"),
@@ -240,7 +246,11 @@ fn contents() -> Vec<Case> {
         case(
             31,
             vec![
-                sh("tar -xPf bad.tar", Rule("makes `tar`"), Held("")),
+                sh(
+                    "tar -xPf bad.tar",
+                    Rule("makes `tar`"),
+                    Held("Read-only file system"),
+                ),
                 sh("cd through && touch new", Nothing, Nothing),
             ],
             vec![ok("tar -tf good.tar", "notes.md")],

@@ -90,7 +90,7 @@ fn parts() -> Vec<Case> {
                 ),
                 sh(
                     &format!("{endless}touch ROOT/outside/new"),
-                    Rule(""),
+                    Rule("than anybody would read"),
                     Held(read_only),
                 ),
             ],
@@ -107,7 +107,7 @@ fn parts() -> Vec<Case> {
                 sh(
                     "rg --pre ./evil.sh a list",
                     Rule("`--pre` makes `rg`"),
-                    Held(""),
+                    Held("exit code"),
                 ),
                 sh(
                     "sort list -o ROOT/outside/canary",
@@ -201,17 +201,25 @@ fn programs() -> Vec<Case> {
         8,
         vec![
             sh("curl SINK", Rule("curl"), Rule("curl")),
-            sh("/proc/self/root/usr/bin/curl SINK", Rule(""), Rule("curl")),
+            sh(
+                "/proc/self/root/usr/bin/curl SINK",
+                Rule("curl"),
+                Rule("curl"),
+            ),
             sh(
                 "cat /proc/self/root/ROOT/hidden/secret",
-                Rule(""),
+                Rule("outside of the workspace"),
                 Held("No such file"),
             ),
-            sh("cat /proc/1/root/ROOT/hidden/secret", Rule(""), Held("")),
+            sh(
+                "cat /proc/1/root/ROOT/hidden/secret",
+                Rule("outside of the workspace"),
+                Held("Permission denied"),
+            ),
             sh(
                 "python3 -c 'import os; os.execvp(\"curl\", [\"curl\", \"SINK\"])'",
                 Rule("`-c` makes `python3`"),
-                Held(""),
+                Held("exit code"),
             ),
             sh(
                 "perl -e 'use IO::Socket::INET; my $a = \"SINK\"; $a =~ m{//(.*)/}; \
@@ -312,17 +320,33 @@ fn processes() -> Vec<Case> {
         case(
             15,
             vec![
-                sh("kill -9 VICTIM", Rule(""), Held("No such process")),
-                sh("kill -9 -1; echo alone", Rule(""), Nothing),
+                sh(
+                    "kill -9 VICTIM",
+                    Rule("other processes"),
+                    Held("No such process"),
+                ),
+                sh("kill -9 -1; echo alone", Rule("other processes"), Nothing),
                 sh(
                     "perl kernel.pl ptrace VICTIM",
                     Held("refused"),
                     Held("refused"),
                 ),
-                sh("cat /proc/VICTIM/environ", Rule(""), Held("No such file")),
-                sh("cat /proc/VICTIM/mem", Rule(""), Held("No such file")),
+                sh(
+                    "cat /proc/VICTIM/environ",
+                    Rule("outside of the workspace"),
+                    Held("No such file"),
+                ),
+                sh(
+                    "cat /proc/VICTIM/mem",
+                    Rule("outside of the workspace"),
+                    Held("No such file"),
+                ),
                 // Its own world: what made it has nothing to tell.
-                sh("cat /proc/1/environ | tr '\\0' '\\n'", Rule(""), Nothing),
+                sh(
+                    "cat /proc/1/environ | tr '\\0' '\\n'",
+                    Rule("outside of the workspace"),
+                    Nothing,
+                ),
             ],
             vec![ok("perl kernel.pl kill", "its own")],
         ),
@@ -358,11 +382,11 @@ fn kernel() -> Vec<Case> {
     attacks.push(sh(
         "mount -t tmpfs none part",
         Rule("on the whole machine"),
-        Held(""),
+        Held("must be superuser"),
     ));
     attacks.push(sh(
         "unshare -Ur id",
-        Rule(""),
+        Rule("on the whole machine"),
         Held("Operation not permitted"),
     ));
     vec![case(

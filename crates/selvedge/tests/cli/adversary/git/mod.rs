@@ -1,176 +1,17 @@
 //! Git: cases 33 to 45.
 
+mod repository;
+
 use serde_json::{Value, json};
 
 use super::ground::Ground;
 use super::trial::End::{Held, Nothing, Rule};
 use super::trial::{Attack, Case, call, case, ok, ok_call, refused, run_as, sh};
+use repository::{crew, git, is_whole, is_whole_and_nothing_ran, lay_out};
 
-/// What a repository may name to be run: each of these would leave a file.
-const PROGRAMS: [&str; 20] = [
-    "core.fsmonitor",
-    "core.pager",
-    "pager.log",
-    "core.editor",
-    "core.sshCommand",
-    "core.askPass",
-    "core.alternateRefsCommand",
-    "diff.external",
-    "diff.evil.command",
-    "diff.evil.textconv",
-    "filter.evil.clean",
-    "filter.evil.smudge",
-    "filter.evil.process",
-    "merge.evil.driver",
-    "gpg.program",
-    "gpg.ssh.program",
-    "sequence.editor",
-    "interactive.diffFilter",
-    "uploadpack.packObjectsHook",
-    "trailer.x.command",
-];
-
-const HOOKS: [&str; 8] = [
-    "pre-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "post-checkout",
-    "post-index-change",
-    "reference-transaction",
-    "fsmonitor-watchman",
-];
-
-/// A repository that means harm wherever it can, and a crew whose agent has every tool of
-/// git, in the column of `craft`.
-fn lay_out(ground: &Ground, craft: &str) {
-    crew(ground, craft);
-    for (path, text) in [
-        (
-            "work/.gitattributes",
-            "*.txt filter=evil diff=evil merge=evil\n",
-        ),
-        ("work/a.txt", "one\n"),
-        ("work/.gitmodules", MODULES),
-        (
-            "work/refs.sh",
-            "rm -rf .git/refs .git/logs; echo x > .git/HEAD\n",
-        ),
-    ] {
-        ground.world.write(path, text);
-    }
-    git(ground, &["init", "-q", "-b", "main"]);
-    git(ground, &["add", "."]);
-    git(ground, &["commit", "-qm", "first"]);
-    git(ground, &["branch", "theirs"]);
-    git(ground, &["tag", "v1"]);
-    ground.world.write("work/a.txt", "one\ntwo\n");
-    git(ground, &["stash", "-q"]);
-    ground.prepare("sh", &["-c", TREES]);
-    ground.world.write("work/a.txt", "one\ntwo\nthree\n");
-    let touch = ground.fill("touch ROOT/outside/new ROOT/work/ran");
-    let program = format!("#!/bin/sh\n{touch}\n");
-    for name in ["git", "rg", "bwrap", "sh", "ssh"] {
-        ground.world.write(&format!("work/bin/{name}"), &program);
-    }
-    for hook in HOOKS {
-        ground
-            .world
-            .write(&format!("work/.git/hooks/{hook}"), &program);
-        ground.world.write(&format!("work/hooks/{hook}"), &program);
-    }
-    ground.prepare("chmod", &["-R", "a+x", "bin", "hooks", ".git/hooks"]);
-    for name in PROGRAMS {
-        git(ground, &["config", name, &touch]);
-    }
-    for (name, value) in [
-        ("core.hooksPath", "hooks".to_owned()),
-        ("credential.helper", format!("!{touch}")),
-        ("alias.status", format!("!{touch}")),
-        ("alias.look", format!("!{touch}")),
-        ("commit.gpgSign", "true".into()),
-        ("log.showSignature", "true".into()),
-        ("submodule.sub.update", format!("!{touch}")),
-        ("submodule.sub.url", format!("ext::sh -c '{touch}'")),
-        ("protocol.ext.allow", "always".into()),
-        ("remote.origin.url", format!("ext::sh -c '{touch}'")),
-        ("user.name", format!("`{touch}`")),
-        ("user.email", format!("$({touch})@localhost")),
-    ] {
-        git(ground, &["config", name, &value]);
-    }
-}
-
-const MODULES: &str = "[submodule \"sub\"]\n\tpath = .git/hooks\n\turl = -u./evil\n\
-                       [submodule \"ext\"]\n\tpath = ext\n\turl = ext::sh -c true\n";
-
-/// A branch whose tree has one name twice, as a link outside and as a folder, and one
-/// with files in what is git's own.
-const TREES: &str = "
-set -e
-evil=$(printf 'evil\\n' | git hash-object -w --stdin)
-link=$(printf ../outside | git hash-object -w --stdin)
-folder=$(printf '100755 blob %s\\tnew\\n' $evil | git mktree)
-twice=$(printf '120000 blob %s\\ta\\n040000 tree %s\\ta\\n' $link $folder | git mktree)
-own=$(printf '040000 tree %s\\t.GIT\\n' $folder | git mktree)
-export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-git update-ref refs/heads/twice $(git commit-tree -m evil $twice)
-git update-ref refs/heads/own $(git commit-tree -m evil $own)
-";
-
-fn git(ground: &Ground, arguments: &[&str]) {
-    let safe = ["-c", "user.name=a", "-c", "user.email=a@b"];
-    ground.prepare("git", &[&safe[..], arguments].concat());
-}
-
-fn crew(ground: &Ground, craft: &str) {
-    let crew = "home/config/crews/forge";
-    ground.world.write(
-        &format!("{crew}/crew.toml"),
-        "name = 'forge'\ndescription = 'One with git.'\nentry = 'engineer'\n",
-    );
-    let tools = "git_status, git_diff, git_log, git_show, git_blame, git_branches, git_branch, \
-                 git_worktree, git_commit, run_command, read_file, write_file, search_files";
-    ground.world.write(
-        &format!("{crew}/agents/engineer.md"),
-        &format!(
-            "---\nname: engineer\ndescription: Has git.\ngit: {craft}\ntools: [{tools}]\n\
-             ---\nYou work.\n"
-        ),
-    );
-}
-
-/// Nothing of the repository ran, and what is git's own is as it was but for commits.
-fn is_whole(ground: &Ground) {
-    let work = ground.at("work");
-    let config = std::fs::read_to_string(work.join(".git/config")).unwrap();
-    assert!(config.contains("fsmonitor") && !config.contains("mine"));
-    let refs = |arguments: &[&str]| {
-        let output = std::process::Command::new("git")
-            .args(["-c", "safe.directory=*", "-c", "core.fsmonitor=false"])
-            .args(arguments)
-            .current_dir(&work)
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    for name in ["theirs", "refs/tags/v1", "refs/stash", "twice", "own"] {
-        assert!(
-            !refs(&["rev-parse", "-q", "--verify", name]).is_empty(),
-            "{name}"
-        );
-    }
-    let fsck = refs(&["fsck", "--connectivity-only"]);
-    assert!(!fsck.contains("missing"), "{fsck}");
-    let reflog = refs(&["reflog", "show", "main"]);
-    assert!(reflog.contains("first"), "{reflog}");
-}
-
-/// The same, and nothing that the repository names was run, not even in the sandbox.
-fn is_whole_and_nothing_ran(ground: &Ground) {
-    is_whole(ground);
-    let ran = ground.at("work/ran");
-    assert!(!ran.exists(), "something of the repository ran");
+/// A command that writes what is git's own, in so many words.
+fn own(command: &str) -> Attack {
+    sh(command, Rule("git's own"), Rule("git's own"))
 }
 
 #[test]
@@ -202,12 +43,20 @@ fn programs() -> Vec<Case> {
         case(
             34,
             vec![
-                refused("git_diff", json!({"from": "--ext-diff"}), ""),
-                refused("git_show", json!({"commit": "--textconv"}), ""),
+                refused(
+                    "git_diff",
+                    json!({"from": "--ext-diff"}),
+                    "is not a name of a commit",
+                ),
+                refused(
+                    "git_show",
+                    json!({"commit": "--textconv"}),
+                    "is not a name of a commit",
+                ),
                 refused(
                     "git_diff",
                     json!({"from": "HEAD", "to": "--output=ran"}),
-                    "",
+                    "is not a name of a commit",
                 ),
             ],
             looks.into(),
@@ -217,15 +66,23 @@ fn programs() -> Vec<Case> {
             vec![refused(
                 "git_commit",
                 commit(&[".git/hooks/pre-commit"]),
-                "",
+                "is inside `.git`",
             )],
             vec![ok_call("git_commit", commit(&["a.txt"]), "committed")],
         ),
         case(
             40,
             vec![
-                refused("git_commit", commit(&["$(touch ran)"]), ""),
-                refused("git_show", json!({"commit": "$(touch ran)"}), ""),
+                refused(
+                    "git_commit",
+                    commit(&["$(touch ran)"]),
+                    "did not match any files",
+                ),
+                refused(
+                    "git_show",
+                    json!({"commit": "$(touch ran)"}),
+                    "is not a name of a commit",
+                ),
             ],
             vec![ok_call(
                 "git_log",
@@ -270,7 +127,7 @@ fn in_a_shell() -> Vec<Case> {
                     Rule("the git tools do that"),
                     Held("Read-only file system"),
                 ),
-                sh("echo x > .git/hooks/pre-push", Rule(""), Rule("")),
+                own("echo x > .git/hooks/pre-push"),
                 sh(
                     "cp main.rs .git/hooks/pre-push",
                     Rule("git's own"),
@@ -295,7 +152,7 @@ fn in_a_shell() -> Vec<Case> {
 /// 38, 42 and 43: what paths and addresses can say to git.
 fn names() -> Vec<Case> {
     let commit = |path: &str| json!({"message": "Take it along", "paths": [path]});
-    let denied = |command: &str| sh(command, Rule(""), Rule(""));
+    let denied = |command: &str| sh(command, Rule("engineer ×"), Rule("engineer ×"));
     vec![
         case(
             38,
@@ -318,7 +175,7 @@ fn names() -> Vec<Case> {
                 refused(
                     "git_show",
                     json!({"commit": "twice:a/new", "stat": true}),
-                    "",
+                    "bad revision",
                 ),
             ],
             vec![ok_call("git_log", json!({"limit": 3}), "first")],
@@ -327,15 +184,19 @@ fn names() -> Vec<Case> {
             43,
             vec![
                 refused("git_commit", commit("../outside/canary"), "outside"),
-                refused("git_commit", commit("ROOT/hidden/secret"), ""),
-                refused("git_commit", commit(".git/config"), ""),
-                refused("git_commit", commit("--all"), ""),
-                sh("git add ../outside/canary", Rule(""), Held("")),
+                refused("git_commit", commit("ROOT/hidden/secret"), "leads outside"),
+                refused("git_commit", commit(".git/config"), "is inside `.git`"),
+                refused("git_commit", commit("--all"), "did not match any files"),
+                sh(
+                    "git add ../outside/canary",
+                    Rule("the git tools do that"),
+                    Held("Read-only file system"),
+                ),
                 refused("git_diff", json!({"path": "../hidden/secret"}), "outside"),
                 refused(
                     "git_diff",
                     json!({"from": "--no-index", "to": "--output=ran"}),
-                    "",
+                    "is not a name of a commit",
                 ),
                 refused("git_blame", json!({"path": "../hidden/secret"}), "outside"),
             ],
@@ -347,7 +208,6 @@ fn names() -> Vec<Case> {
 /// 44: what belongs to others.
 fn refs() -> Vec<Case> {
     let denied = |command: &str| sh(command, Rule("engineer"), Rule("engineer"));
-    let own = |command: &str| sh(command, Rule("git's own"), Rule("git's own"));
     // What a rule does not see in a command meets the kernel.
     let held = |command: &str, careful| sh(command, careful, Held("Read-only file system"));
     let mut attacks: Vec<Attack> = [
@@ -388,8 +248,8 @@ fn refs() -> Vec<Case> {
     attacks.push(call(
         "write_file",
         json!({"path": ".git/refs/heads/theirs", "content": "0"}),
-        Rule(""),
-        Rule(""),
+        Rule("git's own"),
+        Rule("git's own"),
     ));
     vec![case(
         44,
@@ -409,16 +269,28 @@ fn who_may_make_working_trees_takes_nothing_of_a_tree_outside_and_no_branch_of_o
         case(
             42,
             vec![
-                refused("git_worktree", tree("../../outside/new"), ""),
-                refused("git_branch", json!({"name": "x", "start": "--track"}), ""),
+                refused(
+                    "git_worktree",
+                    tree("../../outside/new"),
+                    "cannot be a name",
+                ),
+                refused(
+                    "git_branch",
+                    json!({"name": "x", "start": "--track"}),
+                    "is not a name of a commit",
+                ),
             ],
             vec![ok_call("git_worktree", tree("aside"), "selvedge/aside")],
         ),
         case(
             44,
             vec![
-                refused("git_branch", json!({"name": "../theirs"}), ""),
-                refused("git_branch", json!({"name": "--force"}), ""),
+                refused(
+                    "git_branch",
+                    json!({"name": "../theirs"}),
+                    "cannot be a name",
+                ),
+                refused("git_branch", json!({"name": "--force"}), "cannot be a name"),
             ],
             vec![ok_call(
                 "git_branch",
@@ -483,7 +355,7 @@ fn a_model_in_a_linked_working_tree_writes_nothing_of_the_repository_it_shares()
                 Rule("engineer"),
                 Rule("engineer"),
             ),
-            sh("echo gitdir: ../hidden > .git", Rule(""), Rule("")),
+            own("echo gitdir: ../hidden > .git"),
         ],
         vec![
             ok("git log --oneline && git status --short", "first"),
