@@ -28,7 +28,7 @@ fn every_case_has_a_line_that_says_how_it_is_tried() {
     let found: BTreeSet<u32> = lines().into_keys().collect();
     assert_eq!(found, expected);
     for (number, (how, tests)) in lines() {
-        let is_known = |word: &str| ["user", "real", "pure", "later"].contains(&word);
+        let is_known = |word: &str| ["agent", "user", "real", "pure", "later"].contains(&word);
         assert!(how.split(", ").all(is_known), "{number}: {how}");
         assert!(!tests.is_empty(), "{number}");
     }
@@ -47,6 +47,42 @@ fn every_test_that_the_table_names_exists() {
                 "case {number}: there is no test `{name}`"
             );
         }
+    }
+}
+
+/// What a model has no call for.
+const UNSAID: [(u32, &str); 1] = [(
+    32,
+    "the name of a file that is not yet in its place is made up while it is written: no call \
+     can name it, and nothing of a command runs beside a call",
+)];
+
+/// Shell, files and git.
+#[test]
+fn every_case_of_shell_files_and_git_is_said_by_a_model_through_the_binary() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folder = crates.join("selvedge/tests/cli/adversary");
+    let mut tests = BTreeSet::new();
+    collect(&folder, &mut tests);
+    let mut said = String::new();
+    for file in ["shell.rs", "files.rs", "git/mod.rs", "limits.rs"] {
+        said.push_str(&std::fs::read_to_string(folder.join(file)).unwrap());
+    }
+    let said: String = said.split_whitespace().collect();
+    for number in CASES.into_iter().filter(|number| *number <= 45) {
+        let (how, named) = lines()[&number];
+        let is_agent = how.split(", ").any(|word| word == "agent");
+        let reason = UNSAID.iter().find(|(unsaid, _)| *unsaid == number);
+        assert_eq!(is_agent, reason.is_none(), "{number}: {how} {reason:?}");
+        if !is_agent {
+            continue;
+        }
+        let by_model = named.split(", ").filter(|name| tests.contains(*name));
+        assert!(by_model.count() > 0, "{number}: no test of {named}");
+        // A table has the case by its number; what has a test of its own says it.
+        let is_in_table = said.contains(&format!("case({number},"));
+        let has_words = said.contains(&format!("///{number}:"));
+        assert!(is_in_table || has_words, "{number} is in no table");
     }
 }
 

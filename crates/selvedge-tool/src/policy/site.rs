@@ -11,7 +11,8 @@ pub struct Site {
     pub root: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
-    /// Folders for temporary files.
+    /// Folders of which a command in the sandbox has its own. What lies beside the
+    /// workspace there is somebody's, and not temporary.
     pub temporary: Vec<PathBuf>,
 }
 
@@ -20,7 +21,7 @@ pub struct Site {
 pub(super) enum Place {
     /// Into the workspace: the path from its root.
     Inside(PathBuf),
-    /// To a temporary file.
+    /// To a temporary file of the command's own.
     Temporary,
     /// To a device that takes or gives nothing of value, such as `/dev/null`.
     Nowhere,
@@ -43,6 +44,8 @@ pub enum Guard {
     Automation,
 }
 
+/// Where every command in the sandbox has files of its own: see `sandbox/plan.rs`.
+const PRIVATE: [&str; 2] = crate::sandbox::TEMPORARY;
 const NOWHERE: [&str; 6] = [
     "/dev/null",
     "/dev/stdout",
@@ -106,7 +109,8 @@ impl Site {
         Self {
             root: root.to_owned(),
             home: std::env::var_os("HOME").map(PathBuf::from),
-            temporary: vec!["/tmp".into(), "/var/tmp".into(), std::env::temp_dir()],
+            // What the environment calls so is the user's, and no command's.
+            temporary: PRIVATE.map(PathBuf::from).into(),
         }
     }
 
@@ -127,10 +131,15 @@ impl Site {
             return Place::Inside(inside.to_owned());
         }
         let is_below = |folder: &PathBuf| path.starts_with(folder) && path != *folder;
+        let is_beside = || {
+            self.root
+                .parent()
+                .is_some_and(|near| path.starts_with(near))
+        };
         match () {
             () if NOWHERE.iter().any(|device| path == Path::new(device)) => Place::Nowhere,
             () if path.starts_with("/dev/fd") => Place::Nowhere,
-            () if self.temporary.iter().any(is_below) => Place::Temporary,
+            () if self.temporary.iter().any(is_below) && !is_beside() => Place::Temporary,
             () if SYSTEM.iter().any(|folder| path.starts_with(folder)) => Place::System,
             () => Place::Outside,
         }
@@ -226,6 +235,31 @@ pub(super) mod tests {
             Place::Inside("a".into())
         );
         assert_eq!(site().place(Path::new("sub"), "../../a"), Place::Outside);
+    }
+
+    #[test]
+    fn what_lies_beside_a_workspace_is_nobody_s_temporary_file() {
+        for (root, text, expected) in [
+            ("/tmp/x/app", "/tmp/x/app-evil/a", Place::Outside),
+            ("/tmp/x/app", "../secret", Place::Outside),
+            ("/tmp/x/app", "../../y", Place::Temporary),
+            ("/tmp/x/app", "/tmp/y", Place::Temporary),
+            ("/tmp/x/app", "/tmp/x-y/z", Place::Temporary),
+            ("/tmp/x/app", "/var/tmp/y", Place::Temporary),
+            ("/tmp/app", "/tmp/app-evil/a", Place::Outside),
+            ("/tmp/app", "a", Place::Inside("a".into())),
+        ] {
+            let site = Site::of(Path::new(root));
+            let place = site.place(Path::new(""), text);
+            assert_eq!(place, expected, "{text} from {root}");
+        }
+        // What the user calls temporary is the user's: a command has another one.
+        let own = std::env::temp_dir().join("of-the-user/x");
+        if !PRIVATE.iter().any(|folder| own.starts_with(folder)) {
+            let site = Site::of(Path::new("/srv/app"));
+            let place = site.place(Path::new(""), &own.to_string_lossy());
+            assert_eq!(place, Place::Outside, "{}", own.display());
+        }
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub use maker::Maker;
 pub(crate) use mounts::IN_MEMORY_FILES_MAX;
 pub(crate) use namespaces::{first_to_go, keep_to_itself, listen_for};
 pub(crate) use placeholder::Placeholder;
+pub(crate) use plan::TEMPORARY;
 pub(crate) use prepared::{Prepared, Refused, Stage};
 pub(crate) use proxy::{Proxy, Visit};
 pub(crate) use refusal::refusals;

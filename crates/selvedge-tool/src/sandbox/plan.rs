@@ -65,7 +65,8 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 ];
 const SHARED_MEMORY: &str = "/dev/shm";
 const TERMINALS: &str = "/dev/pts";
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Where every command has files of its own.
+pub(crate) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 impl Plan {
     /// How `workspace` is shown within `sandbox`. `is_folder` looks at the machine.

@@ -67,6 +67,7 @@ pub const KEYS: &[Key] = &[
     key("sandbox.hidden", Kind::List),
     key("sandbox.memory_mb_max", Kind::Whole),
     key("sandbox.processes_max", Kind::Whole),
+    key("sandbox.files_max", Kind::Whole),
     key("secrets.prompt", Kind::Text),
     key("knowledge.embedder", Kind::Text),
     key("knowledge.model", Kind::Text),
@@ -93,12 +94,13 @@ const TABLES: &[(&str, &str)] = &[
 const LISTS: &[&str] = &["secrets.patterns", "secrets.files"];
 
 /// What a project cannot say of the sandbox: each of these opens it.
-const OPENINGS: [&str; 5] = [
+const OPENINGS: [&str; 6] = [
     "sandbox.allow",
     "sandbox.writable",
     "sandbox.readable",
     "sandbox.memory_mb_max",
     "sandbox.processes_max",
+    "sandbox.files_max",
 ];
 
 impl Key {

@@ -40,6 +40,9 @@ pub struct SandboxSettings {
     /// Processes and threads of a command. Default: 4,096.
     #[schemars(range(min = 1))]
     pub processes_max: Option<u64>,
+    /// Files that are made while a command runs. Default: 1,000,000.
+    #[schemars(range(min = 1))]
+    pub files_max: Option<u64>,
 }
 
 /// Whether commands run in a sandbox.
@@ -133,6 +136,7 @@ impl SandboxSettings {
             resources: Resources {
                 processes_max: self.processes_max.unwrap_or(usual.processes_max),
                 memory_bytes_max: self.memory_mb_max.map(|megabytes| megabytes << 20),
+                files_max: self.files_max,
                 ..usual
             },
             fence: match self.fence {

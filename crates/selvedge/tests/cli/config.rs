@@ -48,6 +48,7 @@ fn each_layer_lies_over_the_one_below() {
         sandbox.hidden  (not set)  default
         sandbox.memory_mb_max  (not set)  default
         sandbox.processes_max  (not set)  default
+        sandbox.files_max  (not set)  default
         secrets.prompt  (not set)  default
         knowledge.embedder  (not set)  default
         knowledge.model  (not set)  default
@@ -149,6 +150,7 @@ fn a_project_may_tighten_security_and_never_loosen_it() {
         sandbox.hidden  ["/srv"]  ROOT/work/.selvedge/config.toml
         sandbox.memory_mb_max  (not set)  default
         sandbox.processes_max  (not set)  default
+        sandbox.files_max  (not set)  default
         secrets.prompt  (not set)  default
         knowledge.embedder  (not set)  default
         knowledge.model  (not set)  default

@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, lchown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,13 @@ pub struct World {
     root: TempDir,
     /// Keys that commands were given: none of them may be left anywhere.
     keys: RefCell<BTreeSet<String>>,
+    /// The program, and who it runs as, if that is not whoever runs the tests.
+    program: PathBuf,
+    somebody: Option<u32>,
 }
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65_534;
 
 /// How a command ended, and what it printed.
 pub struct Output {
@@ -44,7 +52,33 @@ impl World {
         Self {
             root,
             keys: RefCell::default(),
+            program: env!("CARGO_BIN_EXE_selvedge").into(),
+            somebody: None,
         }
+    }
+
+    /// A world of an ordinary user, also where root runs the tests: half of the errors of
+    /// a fence are invisible to root. All of it is theirs but the program.
+    pub fn of_somebody() -> Self {
+        let mut world = Self::new();
+        // Where tests are built, others may have no way to.
+        let (built, copy) = (&world.program, world.root().join("selvedge"));
+        if std::fs::hard_link(built, &copy).is_err() {
+            std::fs::copy(built, &copy).unwrap();
+        }
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(world.root(), open).unwrap();
+        world.program = copy;
+        let is_root = rustix::process::geteuid().is_root();
+        world.somebody = is_root.then_some(NOBODY);
+        world
+    }
+
+    /// Runs `command` as the user of this world.
+    pub fn as_somebody(&self, command: &mut Command) {
+        let Some(owner) = self.somebody else { return };
+        give(&self.root(), owner, &self.program);
+        command.uid(owner).gid(owner);
     }
 
     pub fn home(&self) -> PathBuf {
@@ -68,7 +102,7 @@ impl World {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        let mut command = Command::new(&self.program);
         command
             .args(arguments)
             .current_dir(self.work())
@@ -78,6 +112,7 @@ impl World {
             .env("SELVEDGE_HOME", self.home())
             .env(CANARY.0, CANARY.1)
             .stdin(Stdio::null());
+        self.as_somebody(&mut command);
         command
     }
 
@@ -136,6 +171,22 @@ impl World {
             event["kind"].as_str().unwrap().to_owned()
         };
         events.stdout.lines().map(kind).collect()
+    }
+}
+
+/// Lets `path` and all that is in it belong to `owner`.
+fn give(path: &Path, owner: u32, except: &Path) {
+    // What a run under way removes meanwhile is nobody's.
+    let Ok(metadata) = path.symlink_metadata() else {
+        return;
+    };
+    if path != except {
+        let _ = lchown(path, Some(owner), Some(owner));
+    }
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            give(&entry.path(), owner, except);
+        }
     }
 }
 

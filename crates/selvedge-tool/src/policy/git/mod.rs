@@ -207,42 +207,4 @@ impl Operation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_cell_of_the_table_is_what_is_decided() {
-        for (operation, cells) in MATRIX {
-            for (craft, cell) in CRAFTS.into_iter().zip(cells) {
-                let expected = match cell {
-                    Yes => Decision::Allow,
-                    No => Decision::Deny,
-                    If(_) => Decision::Ask,
-                };
-                let finding = judge(&[craft], operation);
-                assert_eq!(finding.decision, expected, "{craft} {operation:?}");
-                assert_eq!(finding.rule.source, Source::Git);
-                // Whoever has no column has nothing, and a helper no more than its chief.
-                assert_eq!(judge(&[], operation).decision, Decision::Deny);
-                for chief in CRAFTS {
-                    let together = judge(&[craft, chief], operation).decision;
-                    let alone = [craft, chief].map(|c| judge(&[c], operation).decision);
-                    assert_eq!(
-                        Some(together),
-                        alone.into_iter().max(),
-                        "{craft} below {chief}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn nobody_pushes_merges_or_throws_work_away() {
-        for craft in CRAFTS {
-            for operation in [Operation::Push, Operation::Merge, Operation::ResetHard] {
-                assert_eq!(judge(&[craft], operation).decision, Decision::Deny);
-            }
-        }
-    }
-}
+mod tests;

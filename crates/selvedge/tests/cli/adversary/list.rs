@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-const COMMANDS: &str = include_str!("../../../selvedge-tool/src/policy/commands.txt");
+const COMMANDS: &str = include_str!("../../../../selvedge-tool/src/policy/commands.txt");
 
 /// The commands of the list that are not allowed by themselves where curl is forbidden.
 fn attacks() -> Vec<String> {
