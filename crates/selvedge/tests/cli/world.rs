@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,8 @@ use regex::Regex;
 use selvedge_testkit::CANARY;
 use tempfile::TempDir;
 
+use crate::stranger::Stranger;
+
 /// How long anything may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -18,6 +20,8 @@ pub struct World {
     root: TempDir,
     /// Keys that commands were given: none of them may be left anywhere.
     keys: RefCell<BTreeSet<String>>,
+    /// Whose it is, if not whoever's these tests are.
+    stranger: Option<Stranger>,
 }
 
 /// How a command ended, and what it printed.
@@ -44,7 +48,19 @@ impl World {
         Self {
             root,
             keys: RefCell::default(),
+            stranger: None,
         }
+    }
+
+    /// A world that belongs to somebody else.
+    pub fn belonging_to(root: TempDir, stranger: Stranger) -> Self {
+        let mut world = Self::in_folder(root);
+        world.stranger = Some(stranger);
+        world
+    }
+
+    pub fn stranger(&self) -> Option<&Stranger> {
+        self.stranger.as_ref()
     }
 
     pub fn home(&self) -> PathBuf {
@@ -68,7 +84,9 @@ impl World {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        let own = Path::new(env!("CARGO_BIN_EXE_selvedge"));
+        let program = self.stranger.as_ref().map_or(own, Stranger::program);
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.work())
@@ -78,6 +96,7 @@ impl World {
             .env("SELVEDGE_HOME", self.home())
             .env(CANARY.0, CANARY.1)
             .stdin(Stdio::null());
+        self.hand_over(&mut command);
         command
     }
 
@@ -145,7 +164,9 @@ impl Drop for World {
         let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         keys.push(CANARY.1);
         if !std::thread::panicking() {
-            let found = selvedge_testkit::leaks(&self.home(), &keys);
+            let mut found = selvedge_testkit::leaks(&self.home(), &keys);
+            // Keys may have been laid out in the workspace; the canary is there for nobody.
+            found.extend(selvedge_testkit::leaks(&self.work(), &[CANARY.1]));
             assert!(found.is_empty(), "a secret was left behind: {found:?}");
         }
     }
