@@ -142,7 +142,7 @@ def call(id, params):
 
 def look():
     """What this process can see that is none of its business."""
-    seen = {"environment": sorted(os.environ)}
+    seen = {"environment": sorted(name for name, value in os.environ.items() if value)}
     for place in os.environ.get("LOOK_AT", "").split(":"):
         try:
             with open(place) as file:

@@ -6,6 +6,7 @@
 //! the rule that forbids it. Which story stands for which case of the threat model is said
 //! in `selvedge-tool/tests/cases.md`.
 
+mod addresses;
 mod approvals;
 mod egress;
 mod project;
