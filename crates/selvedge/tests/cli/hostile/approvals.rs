@@ -90,7 +90,7 @@ fn what_is_asked_about_is_shown_whole_and_spelt_out() {
     let lines = "\n".repeat(200);
     for (attack, shown) in [
         (
-            format!("sh -c 'touch made' \r\u{1b}[2K# ls"),
+            "sh -c 'touch made' \r\u{1b}[2K# ls".to_owned(),
             r"\r\u{1b}[2K# ls",
         ),
         (

@@ -88,8 +88,8 @@ impl Record {
     }
 
     fn find(&self, kind: &str, effect: &str) -> Option<&Value> {
-        let found = self.kind(kind).into_iter();
-        found.filter(|data| data["effect"] == effect).last()
+        let mut found = self.kind(kind).into_iter().rev();
+        found.find(|data| data["effect"] == effect)
     }
 
     /// What a call came to.
