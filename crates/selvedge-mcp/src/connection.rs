@@ -1,5 +1,6 @@
 //! A server that is spoken to.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -352,6 +353,19 @@ impl From<ServiceError> for CallError {
     }
 }
 
+/// Learns which secrets a server is handed, before any other is started: they are for this
+/// one alone.
+pub(crate) fn learn(listed: &Listed, options: &Options) {
+    for (name, text) in &listed.entry.env {
+        if let Ok(expanded) = expand(text, |name| (options.variable)(name)) {
+            let is_secret = selvedge_tool::names_a_secret(name);
+            let own = Some(&expanded.text).filter(|_| is_secret);
+            let all = expanded.secrets.iter().chain(own);
+            all.for_each(|secret| options.secrets.know(secret));
+        }
+    }
+}
+
 /// The program that is the server, with everything it is handed.
 fn companion(
     listed: &Listed,
@@ -376,6 +390,16 @@ fn companion(
             options.secrets.know(&value);
         }
         environment.push((name.clone(), value));
+    }
+    // What is somebody else's secret is not this server's to read, whatever it is called.
+    let given: BTreeSet<&str> = entry.env.keys().map(String::as_str).collect();
+    for (name, value) in std::env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+            continue;
+        };
+        if !given.contains(name) && options.secrets.redact_known(value) != value {
+            environment.push((name.to_owned(), String::new()));
+        }
     }
     let base = &around.sandbox;
     let root = around.workspace.root();

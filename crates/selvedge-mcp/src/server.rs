@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Approved;
-use crate::connection::{ConnectError, Connection, Surroundings};
+use crate::connection::{ConnectError, Connection, Surroundings, learn};
 use crate::definition::{Definition, Offer};
 use crate::entry::{Listed, Way, hash};
 use crate::form::Clerk;
@@ -103,6 +103,7 @@ pub(crate) enum Unavailable {
 impl Server {
     /// A server with what was approved of it. Nothing is started.
     pub fn new(listed: Listed, approved: Approved, options: Arc<Options>) -> Self {
+        learn(&listed, &options);
         Self {
             listed,
             approved,

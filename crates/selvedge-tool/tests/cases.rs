@@ -86,6 +86,20 @@ fn every_case_of_shell_files_and_git_is_said_by_a_model_through_the_binary() {
     }
 }
 
+#[test]
+fn each_of_the_ten_risks_of_agents_is_tried_by_three_cases_or_more() {
+    let cases = lines();
+    for risk in 1..=10 {
+        let begin = format!("| ASI{risk:02} |");
+        let line = TABLE.lines().find(|line| line.starts_with(&begin));
+        let line = line.unwrap_or_else(|| panic!("{begin} has no line"));
+        let named = line.split('|').nth(3).unwrap_or_default().split(", ");
+        let named: BTreeSet<u32> = named.map(|case| case.trim().parse().unwrap()).collect();
+        let tried = named.iter().filter(|case| cases[*case].0 != "later");
+        assert!(tried.count() >= 3, "{begin}");
+    }
+}
+
 /// The names of all tests below a folder.
 fn collect(folder: &Path, tests: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use selvedge_testkit::Watch;
 use serde_json::Value;
 
 /// Turns of the script. Each has a command, and every other one a file change.
@@ -55,6 +56,8 @@ fn sweep(parity: usize) {
 
 /// A home, a workspace and the file of effects.
 struct Place {
+    /// Before the folder: it is looked through before it goes.
+    _watch: Watch,
     folder: tempfile::TempDir,
 }
 
@@ -70,7 +73,10 @@ impl Place {
             script(&folder.path().join("outside/effects")),
         )
         .unwrap();
-        Self { folder }
+        Self {
+            _watch: Watch::over(folder.path()),
+            folder,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

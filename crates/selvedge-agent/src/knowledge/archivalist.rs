@@ -121,6 +121,8 @@ fn store_summary(asked: &Asked<'_>) -> Result<Value, KnowledgeError> {
     metadata
         .entry("agent")
         .or_insert_with(|| asked.caller.agent.clone().into());
+    // Whoever is named above may be somebody else.
+    metadata.insert("kept_by".into(), asked.signature().into());
     let summary = Summary {
         content: asked.wanted("content")?.to_owned(),
         summary_type: asked.wanted("summary_type")?.to_owned(),

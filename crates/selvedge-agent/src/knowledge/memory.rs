@@ -101,7 +101,7 @@ pub(super) const LOOKUPS: &[Lookup] = &[
                 error: asked.wanted("error")?.to_owned(),
                 fix: asked.wanted("fix")?.to_owned(),
                 context: asked.text("context").unwrap_or_default().to_owned(),
-                tags: asked.texts("tags"),
+                tags: [asked.texts("tags"), vec![asked.signature()]].concat(),
             };
             let mistake = asked.index.report_mistake(&report)?;
             Ok(json!({ "recorded": true, "id": mistake.id, "occurrences": mistake.occurrences }))
@@ -131,9 +131,10 @@ pub(super) const LOOKUPS: &[Lookup] = &[
         required: &["category", "name", "preference"],
         act: |asked| {
             let (category, name) = (asked.wanted("category")?, asked.wanted("name")?);
+            let (value, evidence) = (asked.wanted("preference")?, asked.signature());
             asked
                 .index
-                .set_preference(category, name, asked.wanted("preference")?, None)?;
+                .set_preference(category, name, value, None, &evidence)?;
             Ok(json!({ "stored": true }))
         },
     },

@@ -132,6 +132,13 @@ impl Asked<'_> {
         self.text(name).ok_or_else(missing)
     }
 
+    /// Whose word something is that is kept: an agent may have it from anybody, and what it
+    /// was told to remember is not what the user said.
+    fn signature(&self) -> String {
+        let Caller { agent, session, .. } = self.caller;
+        format!("kept by {agent} in {session}")
+    }
+
     fn number(&self, name: &str, default: usize) -> usize {
         let number = self.input.get(name).and_then(Value::as_u64);
         number.map_or(default, |number| number as usize)

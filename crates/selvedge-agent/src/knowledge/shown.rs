@@ -21,6 +21,10 @@ pub(super) fn node(node: &Node, now: Time) -> Value {
     if !snippet.is_empty() {
         shown["snippet"] = snippet.into();
     }
+    // What agents have stored is their word, and nobody else's.
+    if let Some(by) = node.metadata.get("kept_by") {
+        shown["by"] = by.clone();
+    }
     let (trusted, fresh) = (trust(node, now), freshness(node, now));
     if trusted.level < 100 {
         shown["trust"] = format!("{} {}", trusted.level, trusted.label).into();

@@ -50,6 +50,8 @@ pub struct Mistake {
     pub fix: String,
     /// Where.
     pub context: String,
+    /// Words to find it by, and whose report it is.
+    pub tags: Vec<String>,
     /// From 0 to 1: rises when it recurs, fades when it does not.
     pub confidence: f64,
     /// How often it was reported.
@@ -69,18 +71,18 @@ impl Index {
                         || report.context.is_empty()
                         || likeness(&known.context, &report.context) >= 0.3)
             });
+            let tags = serde_json::to_string(&report.tags).expect("a list of words");
             let id = match known {
                 Some(known) => {
                     let confidence = (known.confidence + CONFIDENCE_STEP).min(1.0);
                     index.connection.execute(
                         "UPDATE mistakes SET occurrences = occurrences + 1, last = ?2, \
-                            confidence = ?3, fix = ?4 WHERE key = ?1",
-                        params![known.id, now.0, confidence, report.fix],
+                            confidence = ?3, fix = ?4, tags = ?5 WHERE key = ?1",
+                        params![known.id, now.0, confidence, report.fix, tags],
                     )?;
                     known.id
                 }
                 None => {
-                    let tags = serde_json::to_string(&report.tags).expect("a list of words");
                     index.connection.execute(
                         "INSERT INTO mistakes (pattern, error, fix, context, tags, confidence, \
                             occurrences, created, last) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?7)",
@@ -124,9 +126,10 @@ impl Index {
     }
 }
 
-const COLUMNS: &str = "key, pattern, error, fix, context, confidence, occurrences, last";
+const COLUMNS: &str = "key, pattern, error, fix, context, confidence, occurrences, last, tags";
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Mistake> {
+    let tags: String = row.get(8)?;
     Ok(Mistake {
         id: row.get(0)?,
         pattern: row.get(1)?,
@@ -136,5 +139,6 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Mistake> {
         confidence: row.get(5)?,
         occurrences: row.get(6)?,
         last: Time(row.get(7)?),
+        tags: serde_json::from_str(&tags).unwrap_or_default(),
     })
 }

@@ -44,6 +44,8 @@ pub struct Preference {
     pub confidence: f64,
     /// When it was said or last observed.
     pub observed: Time,
+    /// What it rests on: who has kept it, or what was observed.
+    pub evidence: Vec<String>,
 }
 
 /// What the user made of a suggestion.
@@ -56,13 +58,15 @@ pub enum Reaction {
 }
 
 impl Index {
-    /// Keeps what was said; with a session, for that session only.
+    /// Keeps what was said; with a session, for that session only. `evidence` is whose word
+    /// it is that it was said.
     pub fn set_preference(
         &self,
         category: &str,
         name: &str,
         value: &str,
         session: Option<&str>,
+        evidence: &str,
     ) -> Result<()> {
         let origin = match session {
             Some(_) => "session",
@@ -75,7 +79,7 @@ impl Index {
             session.unwrap_or_default(),
             value,
             1.0,
-            &[],
+            &[evidence.to_owned()],
         )
     }
 
@@ -140,12 +144,13 @@ impl Index {
     /// of the highest standing.
     pub fn preferences(&self, category: Option<&str>, session: &str) -> Result<Vec<Preference>> {
         let mut find = self.connection.prepare_cached(
-            "SELECT category, name, value, origin, confidence, observed FROM preferences
+            "SELECT category, name, value, origin, confidence, observed, evidence
+             FROM preferences
              WHERE (?1 IS NULL OR category = ?1) AND (session = '' OR session = ?2)
              ORDER BY category, name",
         )?;
         let rows = find.query_map(params![category, session], |row| {
-            let origin: String = row.get(3)?;
+            let (origin, evidence): (String, String) = (row.get(3)?, row.get(6)?);
             Ok(Preference {
                 category: row.get(0)?,
                 name: row.get(1)?,
@@ -157,6 +162,7 @@ impl Index {
                 },
                 confidence: row.get(4)?,
                 observed: Time(row.get(5)?),
+                evidence: serde_json::from_str(&evidence).unwrap_or_default(),
             })
         })?;
         let mut held: Vec<Preference> = Vec::new();

@@ -158,10 +158,10 @@ fn preferences_hold_by_their_standing_and_are_learned_in_steps() {
     }
     assert!(held("s").is_empty(), "too weak to be used");
     index
-        .set_preference("tools", "runner", "make", None)
+        .set_preference("tools", "runner", "make", None, "the user said so")
         .unwrap();
     index
-        .set_preference("tools", "runner", "just", Some("s"))
+        .set_preference("tools", "runner", "just", Some("s"), "the user said so")
         .unwrap();
     assert_eq!(held("s"), [("just".into(), Origin::Session)]);
     assert_eq!(held("other"), [("make".into(), Origin::Explicit)]);

@@ -105,6 +105,8 @@ fn forms(value: &str) -> Vec<String> {
         percent_encoded(value, false).replace("%20", "+"),
         hexadecimal(value, false),
         hexadecimal(value, true),
+        // What `rev` makes of it takes one word to undo.
+        value.chars().rev().collect(),
         // Alone, it ends otherwise than within something.
         STANDARD.encode(value),
         URL_SAFE.encode(value),

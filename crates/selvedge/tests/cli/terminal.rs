@@ -81,6 +81,13 @@ impl Terminal {
         }
     }
 
+    /// Waits until it has said so, so many times.
+    pub fn wait_for_times(&self, words: &str, times: usize) {
+        until(&format!("`{words}` is said {times} times"), || {
+            self.text().matches(words).count() >= times
+        });
+    }
+
     pub fn type_line(&mut self, line: &str) {
         self.keyboard.write_all(line.as_bytes()).unwrap();
         self.keyboard.write_all(b"\n").unwrap();

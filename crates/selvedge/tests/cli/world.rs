@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::os::unix::fs::{PermissionsExt, lchown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +11,8 @@ use regex::Regex;
 use selvedge_testkit::CANARY;
 use tempfile::TempDir;
 
+use crate::stranger::Stranger;
+
 /// How long anything may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -20,13 +20,9 @@ pub struct World {
     root: TempDir,
     /// Keys that commands were given: none of them may be left anywhere.
     keys: RefCell<BTreeSet<String>>,
-    /// The program, and who it runs as, if that is not whoever runs the tests.
-    program: PathBuf,
-    somebody: Option<u32>,
+    /// Whose it is, if not whoever's these tests are.
+    stranger: Option<Stranger>,
 }
-
-/// The user that owns nothing.
-const NOBODY: u32 = 65_534;
 
 /// How a command ended, and what it printed.
 pub struct Output {
@@ -52,33 +48,19 @@ impl World {
         Self {
             root,
             keys: RefCell::default(),
-            program: env!("CARGO_BIN_EXE_selvedge").into(),
-            somebody: None,
+            stranger: None,
         }
     }
 
-    /// A world of an ordinary user, also where root runs the tests: half of the errors of
-    /// a fence are invisible to root. All of it is theirs but the program.
-    pub fn of_somebody() -> Self {
-        let mut world = Self::new();
-        // Where tests are built, others may have no way to.
-        let (built, copy) = (&world.program, world.root().join("selvedge"));
-        if std::fs::hard_link(built, &copy).is_err() {
-            std::fs::copy(built, &copy).unwrap();
-        }
-        let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(world.root(), open).unwrap();
-        world.program = copy;
-        let is_root = rustix::process::geteuid().is_root();
-        world.somebody = is_root.then_some(NOBODY);
+    /// A world that belongs to somebody else.
+    pub fn belonging_to(root: TempDir, stranger: Stranger) -> Self {
+        let mut world = Self::in_folder(root);
+        world.stranger = Some(stranger);
         world
     }
 
-    /// Runs `command` as the user of this world.
-    pub fn as_somebody(&self, command: &mut Command) {
-        let Some(owner) = self.somebody else { return };
-        give(&self.root(), owner, &self.program);
-        command.uid(owner).gid(owner);
+    pub fn stranger(&self) -> Option<&Stranger> {
+        self.stranger.as_ref()
     }
 
     pub fn home(&self) -> PathBuf {
@@ -102,7 +84,9 @@ impl World {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let own = Path::new(env!("CARGO_BIN_EXE_selvedge"));
+        let program = self.stranger.as_ref().map_or(own, Stranger::program);
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.work())
@@ -112,7 +96,7 @@ impl World {
             .env("SELVEDGE_HOME", self.home())
             .env(CANARY.0, CANARY.1)
             .stdin(Stdio::null());
-        self.as_somebody(&mut command);
+        self.hand_over(&mut command);
         command
     }
 
@@ -174,29 +158,15 @@ impl World {
     }
 }
 
-/// Lets `path` and all that is in it belong to `owner`.
-fn give(path: &Path, owner: u32, except: &Path) {
-    // What a run under way removes meanwhile is nobody's.
-    let Ok(metadata) = path.symlink_metadata() else {
-        return;
-    };
-    if path != except {
-        let _ = lchown(path, Some(owner), Some(owner));
-    }
-    if metadata.is_dir() {
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            give(&entry.path(), owner, except);
-        }
-    }
-}
-
 impl Drop for World {
     fn drop(&mut self) {
         let keys = self.keys.borrow();
         let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         keys.push(CANARY.1);
         if !std::thread::panicking() {
-            let found = selvedge_testkit::leaks(&self.home(), &keys);
+            let mut found = selvedge_testkit::leaks(&self.home(), &keys);
+            // Keys may have been laid out in the workspace; the canary is there for nobody.
+            found.extend(selvedge_testkit::leaks(&self.work(), &[CANARY.1]));
             assert!(found.is_empty(), "a secret was left behind: {found:?}");
         }
     }

@@ -53,7 +53,7 @@ impl Ground {
         world.write("home/config/config.toml", &config);
         let mut victim = Command::new("sleep");
         victim.arg("600").stdin(Stdio::null());
-        world.as_somebody(&mut victim);
+        world.hand_over(&mut victim);
         let sink = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         sink.set_nonblocking(true).unwrap();
         let ground = Self {
@@ -81,7 +81,7 @@ impl Ground {
             .current_dir(self.world.work())
             .env("HOME", self.at("user"))
             .env("GIT_CONFIG_NOSYSTEM", "1");
-        self.world.as_somebody(&mut command);
+        self.world.hand_over(&mut command);
         let output = command.output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{program} {arguments:?}: {errors}");

@@ -425,7 +425,7 @@ fn a_model_that_meets_no_fence_runs_nothing_and_cannot_do_without_it() {
             outer.env(name, value.unwrap_or_default());
         }
         outer.env("HOME", ground.at("user"));
-        ground.world.as_somebody(&mut outer);
+        ground.world.hand_over(&mut outer);
         let output = ground.world.output(&mut outer);
         assert_eq!(output.code, 0, "{}", output.stderr);
     };
