@@ -96,6 +96,7 @@ fn request() -> Request {
         output_schema: None,
         output_tokens_max: 8192,
         temperature: None,
+        effort: None,
     }
 }
 

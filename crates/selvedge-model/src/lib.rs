@@ -69,6 +69,6 @@ pub use providers::{
 };
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
-    Delta, Image, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition,
+    Delta, Effort, Image, Message, Part, Request, Response, Role, Stop, ToolCall, ToolDefinition,
     ToolResult, Usage,
 };

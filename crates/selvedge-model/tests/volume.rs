@@ -96,6 +96,7 @@ async fn meet(clients: Arc<Clients>, seed: u64) -> Result<bool, String> {
         output_schema: None,
         output_tokens_max: 256,
         temperature: None,
+        effort: None,
     };
     let cancel = CancellationToken::new();
     let provider = clients.of(&case);

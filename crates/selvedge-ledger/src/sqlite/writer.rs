@@ -117,7 +117,7 @@ fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers)
             store.perform(batch, &wake);
         }
         if looked.elapsed() >= FOREIGN_COMMITS_EVERY {
-            store.look_for_foreign_commits(&wake);
+            store.look_for_foreign_commits(subscribers);
             looked = Instant::now();
         }
     }
