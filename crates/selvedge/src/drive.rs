@@ -248,7 +248,7 @@ impl Follower {
                         let spent = progress::spent(&story.spending.total());
                         let parts = [line, spent].into_iter().filter(|part| !part.is_empty());
                         let parts: Vec<String> = parts.collect();
-                        progress.say(&format!("  {}", parts.join(" · ")));
+                        progress.standing(format!("  {}", parts.join(" · ")));
                     }
                 }
                 if let Some(waiter) = waiter {
@@ -301,9 +301,14 @@ impl JobProgress {
         let now = self.view.progress();
         let is_news = now != self.told;
         self.told = now;
-        let (done, all) = (self.view.todos.done(), self.view.todos.items.len());
-        let bar = format!("{}{}", "■".repeat(done), "□".repeat(all - done));
-        Ok(is_news.then(|| format!("{bar} {}", self.told)))
+        let bar = match self.view.ended.is_some() {
+            true => String::new(),
+            false => {
+                let (done, all) = (self.view.todos.done(), self.view.todos.items.len());
+                format!("{}{} ", "■".repeat(done), "□".repeat(all - done))
+            }
+        };
+        Ok(is_news.then(|| format!("{bar}{}", self.told)))
     }
 }
 

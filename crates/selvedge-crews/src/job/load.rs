@@ -5,8 +5,9 @@
 //! lists. Every file is held against the published schema by itself, so that a fault is
 //! shown where it stands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use selvedge_agent::Address;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -82,8 +83,6 @@ pub struct LoadedConfig {
     pub config: JobConfig,
     /// What becomes `instructions.md`.
     pub instructions: String,
-    /// What is not honoured, in sentences.
-    pub warnings: Vec<String>,
     files: Vec<File>,
 }
 
@@ -155,7 +154,6 @@ impl Configs {
             name: name.to_owned(),
             config,
             instructions: String::new(),
-            warnings: Vec::new(),
             files,
         };
         loaded.check()?;
@@ -319,7 +317,7 @@ impl LoadedConfig {
     }
 
     /// What no schema can say.
-    fn check(&mut self) -> Result<(), ConfigError> {
+    fn check(&self) -> Result<(), ConfigError> {
         let PhaseSettings {
             min_todos,
             max_todos,
@@ -347,16 +345,57 @@ impl LoadedConfig {
                 return Err(self.wrong(&pointer, reason, None));
             }
         }
-        if self.config.llm.base_url.is_some() {
-            let reason = "is not set here".to_owned();
-            let hint = "name the provider's address in `[catalogue]` of config.toml";
-            return Err(self.wrong("/llm/base_url", reason, Some(hint.into())));
+        self.check_base_url()
+    }
+
+    fn check_base_url(&self) -> Result<(), ConfigError> {
+        let Some(base_url) = &self.config.llm.base_url else {
+            return Ok(());
+        };
+        let wrong = |reason: &str, hint: &str| {
+            Err(self.wrong("/llm/base_url", reason.into(), Some(hint.into())))
+        };
+        let rest = base_url.split_once("://");
+        let rest = rest.filter(|(scheme, rest)| {
+            ["http", "https"].contains(scheme) && !rest.trim_matches('/').is_empty()
+        });
+        let Some((_, rest)) = rest else {
+            let hint = "write it like `http://127.0.0.1:8000/v1`";
+            return wrong("is not the address of a server", hint);
+        };
+        // What a config says is recorded, and shown.
+        if rest
+            .split('/')
+            .next()
+            .is_some_and(|host| host.contains('@'))
+        {
+            let hint = "store the key with `selvedge auth login PROVIDER`";
+            return wrong("has a name or a password in it", hint);
         }
-        if self.config.llm.reasoning_level.is_some() {
-            let warning = "`llm.reasoning_level` is not passed on: models decide by themselves";
-            self.warnings.push(warning.into());
+        match &self.config.llm.model {
+            Some(model) if model.split_once('/').is_some() => Ok(()),
+            _ => wrong(
+                "says where a provider is, and not which",
+                "name it in `llm.model`, such as `openai/MODEL` for a server that speaks its \
+                 protocol",
+            ),
         }
-        Ok(())
+    }
+
+    /// Where the provider of its model is, if the config says so. The provider's key goes
+    /// there if `is_own` says that the config of this folder is the user's own.
+    pub fn address(&self, is_own: impl Fn(&Path) -> bool) -> Option<Address> {
+        let llm = &self.config.llm;
+        let base_url = llm.base_url.clone()?;
+        let (provider, _) = llm.model.as_deref()?.split_once('/')?;
+        let mut files = self.files.iter();
+        let file = files.find(|file| file.value.pointer("/llm/base_url").is_some());
+        let folder = file.and_then(|file| file.folder.as_deref());
+        Some(Address {
+            provider: provider.to_owned(),
+            base_url,
+            has_key: folder.is_none_or(is_own),
+        })
     }
 
     /// Checks that every tool it names is among `known`.

@@ -29,7 +29,7 @@ mod terms;
 mod view;
 
 pub use config::{Connections, JobConfig, LoopMode, config_schema};
-pub use desk::desk_tools;
+pub use desk::{desk_tools, opens_phase};
 pub use folder::{FolderError, JobFolder, job_base};
 pub use load::{ConfigError, Configs, LoadedConfig};
 pub use machine::{JOB, JobMachine};

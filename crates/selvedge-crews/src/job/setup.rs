@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_agent::{
-    AgentDefinition, Crew, Lazy, Limits, RunSpec, Setup, SetupError, Terms, Ways, assemble,
+    Address, AgentDefinition, Crew, Lazy, Limits, RunSpec, Setup, SetupError, Terms, Ways, assemble,
 };
 use selvedge_ledger::Payload;
 use selvedge_model::ToolDefinition;
@@ -40,6 +40,8 @@ pub struct JobSetup<'a> {
     pub loaded: &'a LoadedConfig,
     /// What holds for any run. Its workspace is the job's own folder.
     pub setup: Setup<'a>,
+    /// Where its provider is, if the config says so.
+    pub address: Option<Address>,
     /// Whether it waits for a worker.
     pub queued: bool,
 }
@@ -49,6 +51,7 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
     let JobSetup {
         loaded,
         mut setup,
+        address,
         queued,
     } = job;
     let config = &loaded.config;
@@ -68,6 +71,7 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
     ]);
     run.terms = Terms {
         record: true,
+        address,
         ..Terms::default()
     };
     let mut prompts = BTreeMap::new();
@@ -244,6 +248,7 @@ fn terms(config: &JobConfig, kind: PhaseKind) -> Terms {
         refused: refused(config, kind),
         summary_request: config.context_management.summarization_prompt.clone(),
         temperature: config.llm.temperature,
+        effort: config.llm.reasoning_level.map(Into::into),
         record: true,
         ..Terms::default()
     }

@@ -88,7 +88,9 @@ impl Status {
             format!("job {session}: {state}"),
             format!(
                 "  config: {}",
-                view.terms.as_ref().map_or("?", |t| &t.config)
+                view.terms.as_ref().map_or("?".into(), |terms| {
+                    escape(&format!("{} ({})", terms.config, terms.display_name))
+                })
             ),
             format!("  folder: {}", escape(&view.folder.display().to_string())),
             format!("  progress: {}, {} in all", view.progress(), view.completed),

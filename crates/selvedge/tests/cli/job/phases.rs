@@ -60,7 +60,9 @@ fn a_job_of_two_phases_runs_to_its_end_and_nothing_but_files_passes_between_them
     );
     let list = world.selvedge(&["job", "list"]);
     assert!(
-        list.stdout.contains("mine") && list.stdout.contains("done"),
+        list.stdout.contains("mine")
+            && list.stdout.contains("done")
+            && list.stdout.contains("12 todos in 3 phases"),
         "{}",
         list.stdout
     );
