@@ -86,14 +86,15 @@ impl Progress {
     }
 
     /// Shows how far a job is: it stays in sight while it lives, and is a line elsewhere.
-    pub fn standing(&self, text: String) {
+    /// A milestone is a line everywhere.
+    pub fn standing(&self, text: String, is_milestone: bool) {
         let mut state = self.state();
-        match state.is_live {
-            true => {
-                state.standing = Some(text);
-                state.refresh();
-            }
-            false => state.line(&text),
+        if is_milestone || !state.is_live {
+            state.line(&text);
+        }
+        if state.is_live {
+            state.standing = Some(text);
+            state.refresh();
         }
     }
 

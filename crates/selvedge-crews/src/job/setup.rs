@@ -10,7 +10,7 @@ use selvedge_model::ToolDefinition;
 use selvedge_tool::{REQUEST_TOOLS, Rules, TOOL_SEARCH, TodoBounds, Toolbox, World};
 use serde_json::{Map, json};
 
-use super::config::{JobConfig, LoopMode};
+use super::config::{JobConfig, LoopMode, PhaseSettings};
 use super::desk::{PHASE_CLOSE, PHASE_OPEN};
 use super::load::LoadedConfig;
 use super::terms::{JobSpec, JobTerms, PhaseKind};
@@ -80,7 +80,10 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
         let phase = run.team.get_mut(agent).expect("every kind has an agent");
         search_for_tools(phase, toolbox);
         phase.terms = terms(config, *kind);
-        let prompt = prompt(*kind).trim_end();
+        let mut prompt = prompt(*kind).trim_end().to_owned();
+        if *kind == PhaseKind::Strategic {
+            prompt.push_str(&what_can_be_planned(config, toolbox));
+        }
         let said = said
             .as_deref()
             .map(|said| format!("\n\nThe user asks this of every agent:\n\n{}", said.trim()));
@@ -111,6 +114,37 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
 fn prompt(kind: PhaseKind) -> &'static str {
     let found = PROMPTS.iter().find(|(of, _)| *of == kind);
     found.map_or("", |(_, prompt)| prompt)
+}
+
+/// What a planner needs to know of the phases that it plans: how long their lists are, and
+/// the tools that they have and it has not.
+fn what_can_be_planned(config: &JobConfig, toolbox: &Toolbox) -> String {
+    let PhaseSettings {
+        min_todos,
+        max_todos,
+        ..
+    } = config.phase_settings;
+    let mut text = format!(
+        "\n\n## Tactical phases\n\nA list has {min_todos} to {max_todos} todos. Beside the tools \
+         for files, those who work through it have:\n"
+    );
+    let own = tools(config, PhaseKind::Strategic);
+    let work = tools(config, PhaseKind::Tactical);
+    let mut has_any = false;
+    for spec in work
+        .iter()
+        .filter(|name| !own.contains(name))
+        .filter_map(|name| toolbox.spec(name))
+    {
+        has_any = true;
+        text.push_str(&format!("\n- {}: {}", spec.name, spec.description));
+    }
+    if !config.tools.deferred.is_empty() {
+        text.push_str("\n- more, which they look for with tool_search");
+    } else if !has_any {
+        text.push_str("\n- no others");
+    }
+    text
 }
 
 /// The config as a crew: whoever leads the phases, and an agent for each kind.

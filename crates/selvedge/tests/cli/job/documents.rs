@@ -305,7 +305,9 @@ fn docx(pages: &[&str]) -> Vec<u8> {
 
 #[test]
 fn word_html_markdown_and_plain_text_are_read_and_cited_by_page() {
-    let world = world(json!({ "tools": { "domain": ["extract_document_text", "cite_document"] } }));
+    let world = world(
+        json!({ "tools": { "domain": ["extract_document_text", "chunk_document", "cite_document"] } }),
+    );
     let quote = STATEMENTS[1].1;
     let inputs = [
         ("policy.docx", docx(&["Invoices are kept.", quote])),
@@ -318,6 +320,8 @@ fn word_html_markdown_and_plain_text_are_read_and_cited_by_page() {
     ];
     let mut arguments = vec!["--config".to_owned(), "mine".to_owned()];
     let (mut extracts, mut cites) = (Vec::new(), Vec::new());
+    let chunk = |name: &str| json!({ "chunk_document": { "path": format!("documents/{name}"), "size": 200, "overlap": 0 } });
+    let chunks = ["policy.docx", "policy.md", "policy.docx"].map(chunk);
     for (name, bytes) in &inputs {
         std::fs::write(world.work().join(name), bytes).unwrap();
         arguments.extend(["--document".to_owned(), (*name).to_owned()]);
@@ -330,6 +334,7 @@ fn word_html_markdown_and_plain_text_are_read_and_cited_by_page() {
     agents["tactical/task-002"] = json!([
         turn(&extracts),
         turn(&cites),
+        turn(&chunks),
         turn(&written),
         turn(&completing(5))
     ]);
@@ -347,6 +352,16 @@ fn word_html_markdown_and_plain_text_are_read_and_cited_by_page() {
         "{extracted:?}"
     );
     let cited = text_of(&answers, "cite_document");
+    let folder = folder(&world);
+    for (manifest, document) in [
+        ("chunks/manifest.json", "documents/policy.docx"),
+        ("chunks/policy.md/manifest.json", "documents/policy.md"),
+    ] {
+        let manifest = read_json(&folder.join(manifest));
+        assert_eq!(manifest["document"], document);
+        let chunk = manifest["chunks"][0]["file"].as_str().unwrap();
+        assert!(!read(&folder.join(chunk)).is_empty());
+    }
     let pages: Vec<bool> = cited.iter().map(|text| text.ends_with("page 2")).collect();
     assert_eq!(pages, [true, false, false, false], "{cited:?}");
     assert!(
