@@ -292,6 +292,7 @@ impl Asking {
             output_schema: spec.output_schema.clone().filter(|_| work).map(Arc::new),
             output_tokens_max: spec.limits.output_tokens_max,
             temperature: spec.terms.temperature,
+            effort: spec.terms.effort,
         })
     }
 }

@@ -98,7 +98,7 @@ pub use salvage::salvage_note;
 pub use setup::{Setup, SetupError, assemble};
 pub use slash::{SlashCommand, SlashError, expand, slash_commands};
 pub use spec::{Approve, RunSpec};
-pub use terms::{Terms, TodoTerms};
+pub use terms::{Address, Terms, TodoTerms};
 pub use tools::{AGENT, DELEGATE};
 pub use upkeep::{COPY_REMOVED, Chore, Upkeep, UpkeepOutcome};
 pub use usage::{Begun, Charge, Row, Spending};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use selvedge_model::Effort;
 use selvedge_tool::{Todos, WorkCopy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -63,6 +64,24 @@ pub struct Terms {
     /// How freely its model chooses words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// How long its model thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Where its provider is, if it is not where the user's configuration says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+}
+
+/// Where a provider is for one session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// The provider.
+    pub provider: String,
+    /// Its address, such as `http://127.0.0.1:8000/v1`.
+    pub base_url: String,
+    /// Whether the provider's key is sent there. It is not where somebody else than the
+    /// user has named the address.
+    pub has_key: bool,
 }
 
 /// The todos of a run, and how long it may take over them.

@@ -144,6 +144,7 @@ fn request() -> Request {
         output_schema: None,
         output_tokens_max: 8192,
         temperature: None,
+        effort: None,
     }
 }
 

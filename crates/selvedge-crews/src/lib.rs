@@ -27,7 +27,7 @@ mod tree;
 pub use job::{
     ConfigError, Configs, Connections, FolderError, JOB, JobConfig, JobFolder, JobMachine,
     JobSetup, JobSpec, JobTerms, JobView, LoadedConfig, LoopMode, PhaseKind, Stand, config_schema,
-    desk_tools, error_report, job_base, set_up, write_error,
+    desk_tools, error_report, job_base, opens_phase, set_up, write_error,
 };
 pub use record::{Record, RecordError};
 pub use swarm::{

@@ -169,6 +169,8 @@ pub enum Topic {
     Stream(StreamId),
     /// Appends to any stream of a session.
     Session(StreamId),
+    /// Sessions that other processes open.
+    OpenedElsewhere,
 }
 
 /// Wakes its owner when something was appended under its topic.

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::scripted::Turn;
-    use crate::types::Message;
+    use crate::types::{Effort, Message};
 
     fn request(words: &str) -> Request {
         Request {
@@ -119,6 +119,7 @@ mod tests {
             output_schema: None,
             output_tokens_max: 100,
             temperature: None,
+            effort: None,
         }
     }
 
@@ -147,6 +148,19 @@ mod tests {
             ..asked
         };
         assert!(cache.get(&other_model).is_none());
+    }
+
+    #[test]
+    fn an_answer_that_was_thought_over_is_not_given_for_a_quick_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ResponseCache::open(folder.path()).unwrap();
+        let thorough = Request {
+            effort: Some(Effort::High),
+            ..request("hello")
+        };
+        cache.put(&thorough, &Turn::text("a").response(&thorough, "a/one"));
+        assert!(cache.get(&thorough).is_some());
+        assert!(cache.get(&request("hello")).is_none());
     }
 
     #[test]

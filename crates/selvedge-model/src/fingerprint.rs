@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::{Message, Part, Request, Role};
+use crate::types::{Effort, Message, Part, Request, Role};
 
 /// Bytes of a hash that are kept: more than enough to tell requests apart.
 const HASH_BYTES: usize = 16;
@@ -24,6 +24,8 @@ pub(crate) struct Fingerprint {
     output_tokens_max: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
 }
 
 impl Fingerprint {
@@ -39,6 +41,7 @@ impl Fingerprint {
             output_schema: request.output_schema.as_deref().map(schema),
             output_tokens_max: request.output_tokens_max,
             temperature: request.temperature,
+            effort: request.effort,
         }
     }
 
@@ -67,6 +70,7 @@ impl Fingerprint {
                 self.output_tokens_max == asked.output_tokens_max,
             ),
             ("the temperature", self.temperature == asked.temperature),
+            ("how long it thinks", self.effort == asked.effort),
         ];
         let others = same.into_iter().filter(|(_, is_same)| !is_same);
         found.extend(others.map(|(what, _)| format!("{what} differs")));

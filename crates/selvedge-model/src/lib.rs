@@ -71,6 +71,6 @@ pub use providers::{
 };
 pub use scripted::{Entry, ScriptError, ScriptedModel, Turn};
 pub use types::{
-    Delta, Image, Message, Part, Request, Response, Role, Stage, Stop, ToolCall, ToolDefinition,
-    ToolResult, Usage,
+    Delta, Effort, Image, Message, Part, Request, Response, Role, Stage, Stop, ToolCall,
+    ToolDefinition, ToolResult, Usage,
 };

@@ -52,6 +52,7 @@ pub async fn probe(
         output_schema: None,
         output_tokens_max: OUTPUT_TOKENS_MAX,
         temperature: None,
+        effort: None,
     };
     let begun = Instant::now();
     let cancel = CancellationToken::new();

@@ -180,6 +180,34 @@ pub struct Request {
     pub output_tokens_max: u32,
     /// Randomness of the answer, where the provider has the setting.
     pub temperature: Option<f64>,
+    /// How long the model thinks, where the provider has the setting.
+    pub effort: Option<Effort>,
+}
+
+/// How long a model thinks before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Not at all, or as little as it can.
+    None,
+    /// Briefly.
+    Low,
+    /// For a while.
+    Medium,
+    /// Thoroughly.
+    High,
+}
+
+impl Effort {
+    /// "none", "low", "medium", "high".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
 }
 
 impl Request {

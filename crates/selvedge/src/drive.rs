@@ -246,9 +246,10 @@ impl Follower {
                     keeper.tell(&*ledger, &event).await;
                     if let Some(line) = job.tell(&event)? {
                         let spent = progress::spent(&story.spending.total());
+                        let is_milestone = !line.contains('□');
                         let parts = [line, spent].into_iter().filter(|part| !part.is_empty());
                         let parts: Vec<String> = parts.collect();
-                        progress.say(&format!("  {}", parts.join(" · ")));
+                        progress.standing(format!("  {}", parts.join(" · ")), is_milestone);
                     }
                 }
                 if let Some(waiter) = waiter {
@@ -286,14 +287,14 @@ impl Follower {
 
 /// Tells how far a job is, whenever that changes.
 #[derive(Default)]
-struct JobProgress {
+pub struct JobProgress {
     view: JobView,
     told: String,
 }
 
 impl JobProgress {
     /// The progress after an event, if it is news and the session is a job.
-    fn tell(&mut self, event: &Event) -> std::result::Result<Option<String>, LedgerError> {
+    pub fn tell(&mut self, event: &Event) -> std::result::Result<Option<String>, LedgerError> {
         self.view.apply(event)?;
         if self.view.terms.is_none() || self.view.kind.is_none() {
             return Ok(None);
@@ -301,9 +302,14 @@ impl JobProgress {
         let now = self.view.progress();
         let is_news = now != self.told;
         self.told = now;
-        let (done, all) = (self.view.todos.done(), self.view.todos.items.len());
-        let bar = format!("{}{}", "■".repeat(done), "□".repeat(all - done));
-        Ok(is_news.then(|| format!("{bar} {}", self.told)))
+        let bar = match self.view.ended.is_some() {
+            true => String::new(),
+            false => {
+                let (done, all) = (self.view.todos.done(), self.view.todos.items.len());
+                format!("{}{} ", "■".repeat(done), "□".repeat(all - done))
+            }
+        };
+        Ok(is_news.then(|| format!("{bar}{}", self.told)))
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use selvedge_agent::TOOL_PAUSE;
 use selvedge_crews::{
-    Connections, JOB, JobSpec, JobView, Stand, error_report, job_base, write_error,
+    Connections, JOB, JobSpec, JobTerms, JobView, LoadedConfig, Stand, error_report, job_base,
+    write_error,
 };
 use selvedge_ledger::{Lease, Position, StreamId, StreamInfo};
 use selvedge_mcp::Fleet;
@@ -49,9 +50,9 @@ pub async fn is_driven(store: &Store, session: &StreamId) -> Result<bool> {
     Ok(holder.is_some())
 }
 
-/// Whether a worker can bring a job forward: it was submitted, nobody drives it, and it
-/// does not wait for a person.
-pub async fn is_to_be_taken(store: &Store, info: &StreamInfo) -> Result<bool> {
+/// Whether a worker for jobs of these configs, or of all if there are none, can bring a job
+/// forward: it was submitted, nobody drives it, and it does not wait for a person.
+pub async fn is_to_be_taken(store: &Store, info: &StreamInfo, configs: &[String]) -> Result<bool> {
     let last = store
         .ledger
         .read(&info.id, info.head.saturating_sub(1))
@@ -63,7 +64,9 @@ pub async fn is_to_be_taken(store: &Store, info: &StreamInfo) -> Result<bool> {
         return Ok(false);
     }
     let view = view(store, &info.id).await?;
-    if !view.terms.as_ref().is_some_and(|terms| terms.queued) {
+    let is_meant =
+        |terms: &JobTerms| terms.queued && (configs.is_empty() || configs.contains(&terms.config));
+    if !view.terms.as_ref().is_some_and(is_meant) {
         return Ok(false);
     }
     Ok(match view.stand() {
@@ -139,7 +142,7 @@ pub async fn do_job(
     let base = job_base(&spec.workspace);
     let config = Config::load(&store.paths, base)?;
     let script = find_script(store, session, &spec.model, None)?;
-    let models = Models::find(&config, script)?;
+    let models = Models::find_at(&config, script, spec.terms.address.as_ref())?;
     models.resolve(&spec.model)?;
     let servers = mcp::fleet(&store.paths, &config, base);
     let toolbox = Arc::new(wiring::toolbox(store, &servers));
@@ -190,6 +193,17 @@ pub fn is_out_of_tries<'a>(mut reasons: impl Iterator<Item = &'a String>) -> boo
     reasons.any(|reason| reason == TOOL_PAUSE)
 }
 
+/// Workers take jobs of a config only if it says so.
+pub fn check_polling(loaded: &LoadedConfig) -> Result<()> {
+    let name = &loaded.name;
+    match loaded.config.polling.enabled {
+        true => Ok(()),
+        false => Err(Error::usage(format!("config `{name}` is not for workers"))
+            .cause("`polling.enabled` is false")
+            .hint(format!("do it here: `selvedge job run --config {name}`"))),
+    }
+}
+
 /// A connection that is configured must be there. Those of the embedded store need none.
 pub fn check_connections(connections: &Connections) -> Result<()> {
     let named = [
@@ -225,11 +239,14 @@ pub fn check_connections(connections: &Connections) -> Result<()> {
         if !is_there {
             return Err(unreachable(last));
         }
-        return Err(Error::usage(format!("{name} cannot be used by jobs yet"))
-            .cause(format!(
-                "`connections.{key}` names `{place}`, and this version has the embedded store only"
-            ))
-            .hint(format!("leave `connections.{key}` out")));
+        return Err(Error::usage(format!(
+            "{name} at `{place}` answers, and cannot be used: this build serves jobs from its \
+             embedded store only"
+        ))
+        .cause(format!("`connections.{key}` names it"))
+        .hint(format!(
+            "leave `connections.{key}` out, and the embedded store serves"
+        )));
     }
     Ok(())
 }

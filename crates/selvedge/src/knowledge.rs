@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use selvedge_agent::OpenIndex;
+use async_trait::async_trait;
+use selvedge_agent::{Hook, LAST, Moment, Occasion, OpenIndex, Reaction, Setting};
 use selvedge_knowledge::{
     Clock, Discretion, Embedder, Index, KnowledgeError, Project, Time, index_project,
 };
@@ -84,6 +85,79 @@ pub fn opener() -> OpenIndex {
         let _ = index.make_vectors(VECTORS_PER_QUESTION, &AtomicBool::new(false), &|_| {});
         Ok(index)
     })
+}
+
+/// Opens the index of a workspace as it was left.
+pub fn opener_as_left() -> OpenIndex {
+    Arc::new(current())
+}
+
+/// Follows what the tools of a job write and delete in its folder, so that the index is
+/// never behind its files.
+pub struct FollowJobs {
+    open: OpenIndex,
+    tools: Vec<String>,
+}
+
+impl FollowJobs {
+    /// After which tools there is something to follow: those that write, and what a
+    /// machine does before a phase, when there are documents already.
+    const TOOLS: [&str; 12] = [
+        "append_file",
+        "archive_and_reset",
+        "chunk_document",
+        "delete_file",
+        "edit_file",
+        "job_complete",
+        "multi_edit",
+        "phase_close",
+        "phase_open",
+        "run_command",
+        "todo_write",
+        "write_file",
+    ];
+
+    /// With the usual index.
+    pub fn new() -> Self {
+        Self {
+            open: opener(),
+            tools: Self::TOOLS.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for FollowJobs {
+    fn name(&self) -> &str {
+        "index"
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::PostTool
+    }
+
+    fn tools(&self) -> &[String] {
+        &self.tools
+    }
+
+    fn priority(&self) -> u8 {
+        LAST
+    }
+
+    async fn react(
+        &self,
+        setting: Setting<'_>,
+        _: &Occasion,
+    ) -> std::result::Result<Reaction, String> {
+        let root = setting.workspace.root().to_owned();
+        if selvedge_crews::job_base(&root) == root {
+            return Ok(Reaction::default());
+        }
+        let open = self.open.clone();
+        let followed = tokio::task::spawn_blocking(move || open(&root).map(drop)).await;
+        let followed = followed.map_err(|error| error.to_string()).flatten();
+        followed.map(|()| Reaction::default())
+    }
 }
 
 /// Opens the store that the jobs of one directory share, for the folder of a job. What is

@@ -39,7 +39,9 @@ struct State {
     heard: BTreeMap<StreamId, String>,
     countdown: Countdown,
     cost: String,
-    /// Who works under whom, drawn below the live line.
+    /// How far a job is, drawn below the live line.
+    standing: Option<String>,
+    /// Who works under whom, drawn below that.
     tree: Vec<String>,
 }
 
@@ -73,6 +75,7 @@ impl Progress {
             heard: BTreeMap::new(),
             countdown: Countdown::default(),
             cost: String::new(),
+            standing: None,
             tree: Vec::new(),
         }))
     }
@@ -80,6 +83,19 @@ impl Progress {
     /// Says something, above the live line if there is one.
     pub fn say(&self, text: &str) {
         self.state().line(text);
+    }
+
+    /// Shows how far a job is: it stays in sight while it lives, and is a line elsewhere.
+    /// A milestone is a line everywhere.
+    pub fn standing(&self, text: String, is_milestone: bool) {
+        let mut state = self.state();
+        if is_milestone || !state.is_live {
+            state.line(&text);
+        }
+        if state.is_live {
+            state.standing = Some(text);
+            state.refresh();
+        }
     }
 
     /// Marks where an answer can be typed.
@@ -408,11 +424,13 @@ impl State {
         // The cost first: what is last is cut off where the terminal is narrow.
         bar.set_message(format!("{} · {doing}{more}", self.cost));
         // A tree of one is none.
-        if self.tree.len() > 1 {
+        let tree = self.tree.iter().filter(|_| self.tree.len() > 1);
+        let below: Vec<&str> = self.standing.iter().chain(tree).map(|s| &**s).collect();
+        if !below.is_empty() {
             if bar.prefix().is_empty() {
                 bar.set_style(style(&self.countdown, "\n{prefix}"));
             }
-            bar.set_prefix(self.tree.join("\n"));
+            bar.set_prefix(below.join("\n"));
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
 use selvedge_agent::{
-    AGENT, AgentCall, AgentMachine, AgentPerformer, DocumentStores, RunSpec, document_tools,
-    knowledge_tools,
+    AGENT, Address, AgentCall, AgentMachine, AgentPerformer, DocumentStores, RunSpec,
+    document_tools, knowledge_tools,
 };
 use selvedge_crews::journal::{JOURNAL, journal_machine, journal_tools};
 use selvedge_crews::{JOB, JobMachine, desk_tools};
@@ -104,31 +104,59 @@ pub struct Models {
 impl Models {
     /// Those whose keys are set or stored, and the script if there is one.
     pub fn find(config: &Config, script: Option<Script>) -> Result<Self> {
+        Self::find_at(config, script, None)
+    }
+
+    /// The same with a provider that is elsewhere for one session.
+    pub fn find_at(
+        config: &Config,
+        script: Option<Script>,
+        address: Option<&Address>,
+    ) -> Result<Self> {
         // A script asks no provider, so nothing is unlocked for it.
         let opening = match script {
             Some(_) => Opening::Environment,
             None => Opening::All,
         };
-        Self::with(config, script, opening)
+        Self::with(config, script, opening, address)
     }
 
     /// The same to look at and not to ask: nothing is unlocked.
     pub fn known(config: &Config, script: Option<Script>) -> Result<Self> {
-        Self::with(config, script, Opening::Nothing)
+        Self::with(config, script, Opening::Nothing, None)
     }
 
-    fn with(config: &Config, script: Option<Script>, opening: Opening) -> Result<Self> {
-        let catalogue = Catalogue::with(&config.catalogue())?;
+    fn with(
+        config: &Config,
+        script: Option<Script>,
+        opening: Opening,
+        address: Option<&Address>,
+    ) -> Result<Self> {
+        let mut table = config.catalogue();
+        if let Some(address) = address {
+            lay_address(&mut table, &address.provider);
+        }
+        let catalogue = Catalogue::with(&table)?;
         let keys = Keys::find(config, opening)?;
         secrets::learn(config)?;
+        let lookup = |name: &str| match address {
+            Some(address) if name == ADDRESS => Some(address.base_url.clone()),
+            _ => env::word(name),
+        };
+        let is_withheld = |provider: &str| {
+            address.is_some_and(|address| address.provider == provider && !address.has_key)
+        };
         let found = |provider: &str, facts: &_| {
+            if is_withheld(provider) {
+                return None;
+            }
             let found = keys.of(provider, facts)?;
             // Known from here on, so that it appears in nothing.
             secrets::of_this_process().know(found.0.expose_secret());
             Some(found)
         };
         let mut providers =
-            Providers::with_keys(&catalogue, &HttpOptions::default(), env::word, found);
+            Providers::with_keys(&catalogue, &HttpOptions::default(), lookup, found);
         let mut scripted = None;
         if let Some(script) = script {
             let (with_script, names) = script.take_place(providers);
@@ -249,6 +277,25 @@ impl Models {
     }
 }
 
+/// A name that no variable of the environment has: it stands for the address of a session.
+const ADDRESS: &str = "=ADDRESS";
+
+/// Has the address of a provider looked up where only one session finds it.
+fn lay_address(table: &mut toml::Table, provider: &str) {
+    let mut at = table;
+    for name in ["providers", provider] {
+        let inner = at
+            .entry(name)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        match inner {
+            toml::Value::Table(inner) => at = inner,
+            // The catalogue says what is wrong with it.
+            _ => return,
+        }
+    }
+    at.insert("base_url_variable".to_owned(), ADDRESS.into());
+}
+
 /// The tools, those of `servers` among them, with the secrets of this process kept out
 /// of what they say.
 pub fn toolbox(store: &Store, servers: &Fleet) -> Toolbox {
@@ -275,6 +322,7 @@ pub fn offered(servers: &Fleet) -> Toolbox {
     let index = knowledge_tools(&knowledge::opener());
     let documents = document_tools(&DocumentStores {
         own: knowledge::opener(),
+        as_left: knowledge::opener_as_left(),
         shared: knowledge::shared_opener(),
     });
     let tools = index.into_iter().chain(documents).chain(servers.tools());
@@ -299,7 +347,7 @@ pub fn driver(
     .with_slots(models.settings.slots.into())
     .with_pace_of(store.ledger.clone())
     .with_cache(cache);
-    let hooks = config::chain(&models.settings.hooks);
+    let hooks = config::chain(&models.settings.hooks).with(Arc::new(knowledge::FollowJobs::new()));
     let performer = AgentPerformer::new(
         store.ledger.clone(),
         store.clock.clone(),

@@ -26,6 +26,8 @@ use crate::knowledge::OpenIndex;
 pub struct DocumentStores {
     /// The index of a run's own workspace, current as of now.
     pub own: OpenIndex,
+    /// The same as it was left, without a look at the files.
+    pub as_left: OpenIndex,
     /// The store that the jobs of a directory share, for a job's workspace.
     pub shared: OpenIndex,
 }
@@ -169,9 +171,18 @@ impl Asked<'_> {
         opened.map_err(|why| Trouble(format!("the requirement store cannot be used: {why}")))
     }
 
-    /// The index of the workspace.
+    /// The index of the workspace, current.
     fn own(&self) -> Result<Index, Trouble> {
-        let opened = (self.stores.own)(self.workspace.root());
+        self.index(&self.stores.own)
+    }
+
+    /// The index of the workspace, as it is.
+    fn as_left(&self) -> Result<Index, Trouble> {
+        self.index(&self.stores.as_left)
+    }
+
+    fn index(&self, open: &OpenIndex) -> Result<Index, Trouble> {
+        let opened = open(self.workspace.root());
         opened.map_err(|why| Trouble(format!("the index cannot be used: {why}")))
     }
 }

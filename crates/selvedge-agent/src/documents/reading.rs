@@ -1,10 +1,11 @@
 //! The text of documents, whole or in chunks.
 
 use std::io::Read;
+use std::path::Path;
 
 use selvedge_knowledge::Paged;
-use selvedge_tool::{ToolOutput, World};
-use serde_json::json;
+use selvedge_tool::{ToolOutput, Workspace, World};
+use serde_json::{Value, json};
 
 use super::{Asked, Row, Trouble, number, text};
 
@@ -35,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "chunk_document",
         description: "Cut a document into chunks by headings, pages and size. Writes chunks/ and \
-                      chunks/manifest.json.",
+                      chunks/manifest.json; a second document gets a folder of its own in chunks/.",
         arguments: || {
             json!({
                 "path": text("The document, relative to the workspace root."),
@@ -106,10 +107,10 @@ fn chunk(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
         return Err(Trouble(why));
     }
     let dir = asked.workspace.dir();
-    dir.create_dir_all("chunks")?;
+    let folder = chunk_folder(asked.workspace, path)?;
     let mut listed = Vec::new();
     for (at, chunk) in (1..).zip(&chunks) {
-        let file = format!("chunks/{at:04}.md");
+        let file = format!("{folder}/{at:04}.md");
         dir.write(&file, &chunk.text)?;
         listed.push(json!({
             "file": file, "page": chunk.page, "heading": chunk.heading,
@@ -121,9 +122,36 @@ fn chunk(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
         "size": size, "overlap": overlap, "chunks": listed,
     });
     let text = serde_json::to_string_pretty(&manifest).expect("a JSON value is JSON");
-    dir.write("chunks/manifest.json", text)?;
-    let said = format!("wrote {} chunks; see `chunks/manifest.json`", chunks.len());
+    let place = format!("{folder}/manifest.json");
+    dir.write(&place, text)?;
+    let said = format!("wrote {} chunks; see `{place}`", chunks.len());
     Ok(ToolOutput::ok(said).with_facts(json!({ "chunks": chunks.len() })))
+}
+
+/// Where the chunks of a document are: those of the first in `chunks/`, of every other in a
+/// folder of their own. Chunks that the same document had before are gone.
+fn chunk_folder(workspace: &Workspace, document: &str) -> Result<String, Trouble> {
+    let dir = workspace.dir();
+    let stem = Path::new(document).file_name().unwrap_or_default();
+    let own = format!("chunks/{}", stem.to_string_lossy());
+    for folder in ["chunks", &own] {
+        dir.create_dir_all(folder)?;
+        let manifest = dir.read_to_string(format!("{folder}/manifest.json"));
+        let Ok(manifest) = manifest else {
+            return Ok(folder.to_owned());
+        };
+        let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
+        if manifest["document"] != document && folder == "chunks" {
+            continue;
+        }
+        let old = manifest["chunks"].as_array().into_iter().flatten();
+        for file in old.filter_map(|chunk| chunk["file"].as_str()) {
+            // Somebody may have removed it before.
+            let _ = dir.remove_file(file);
+        }
+        return Ok(folder.to_owned());
+    }
+    Ok(own)
 }
 
 /// A piece of a document.

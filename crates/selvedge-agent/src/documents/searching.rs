@@ -1,5 +1,6 @@
-//! Search over what a job has in its folder. What is written or deleted is followed when
-//! somebody asks: an answer is never behind the files.
+//! Search over what a job has in its folder. What its tools write or delete is followed at
+//! once, and what somebody else put there when somebody asks: an answer is never behind the
+//! files.
 
 use selvedge_knowledge::Query;
 use selvedge_tool::{ToolOutput, World};
@@ -29,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "get_vector_index_stats",
-        description: "How many files, passages and vectors the index of the workspace has.",
+        description: "How many files, passages and vectors the index of the workspace has now.",
         arguments: || json!({}),
         required: &[],
         world: World::Reads,
@@ -76,7 +77,7 @@ fn index_file(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
 }
 
 fn stats(asked: &Asked<'_>) -> Result<ToolOutput, Trouble> {
-    let stats = asked.own()?.stats()?;
+    let stats = asked.as_left()?.stats()?;
     let passages: u64 = stats.nodes.values().sum();
     Ok(data(&json!({
         "files": stats.files.values().sum::<u64>(),

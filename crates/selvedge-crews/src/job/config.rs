@@ -1,6 +1,7 @@
 //! What a job's config may say. The doc comments are the published schema.
 
 use schemars::JsonSchema;
+use selvedge_model::Effort;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,9 +63,11 @@ pub struct Llm {
     /// How freely it chooses its words.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// How long it thinks. Kept for configs that name it; models decide by themselves.
+    /// How long it thinks, where its provider has the setting.
     pub reasoning_level: Option<ReasoningLevel>,
-    /// Not used: the address of a provider is set in `[catalogue]` or its variable.
+    /// Where the provider of `model` is for this job: the address of a server that speaks
+    /// its protocol, such as `http://127.0.0.1:8000/v1`. The provider's key goes there only
+    /// if this stands in a config of the user's own, and not of the project's.
     pub base_url: Option<String>,
 }
 
@@ -223,13 +226,14 @@ pub struct SearchEndpoint {
     pub url: String,
 }
 
-/// How workers take the jobs of a config.
+/// How workers take the jobs of a config: `selvedge worker --config NAME` follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Polling {
     /// Whether its jobs can be submitted to workers.
     pub enabled: bool,
-    /// How often a worker looks for them.
+    /// How often a worker looks for jobs that nobody told it of, such as those of a worker
+    /// that was killed. A job that is submitted on this machine wakes it at once.
     #[schemars(range(min = 1, max = 3600))]
     pub interval_seconds: u32,
 }
@@ -291,6 +295,17 @@ impl Default for ContextConfig {
             keep_recent_tool_results: 5,
             compact_on_archive: true,
             summarization_prompt: None,
+        }
+    }
+}
+
+impl From<ReasoningLevel> for Effort {
+    fn from(level: ReasoningLevel) -> Self {
+        match level {
+            ReasoningLevel::None => Self::None,
+            ReasoningLevel::Low => Self::Low,
+            ReasoningLevel::Medium => Self::Medium,
+            ReasoningLevel::High => Self::High,
         }
     }
 }

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use selvedge_ledger::Event;
+use selvedge_runtime::Started;
 use selvedge_tool::{TodoFile, Tool, ToolContext, ToolOutput, ToolProbe, ToolSpec, World};
 use serde_json::{Value, json};
 
@@ -18,6 +20,14 @@ pub(super) const PHASE_CLOSE: &str = "phase_close";
 pub(super) const MEMORY: &str = "workspace.md";
 /// So much of it is in a prompt.
 const MEMORY_BYTES_MAX: usize = 16 * 1024;
+
+/// Whether an event is of the beginning of a phase: whatever it does comes after.
+pub fn opens_phase(event: &Event) -> bool {
+    &*event.kind == "ToolCallStarted"
+        && event
+            .decode::<Started>()
+            .is_ok_and(|started| started.what["tool"] == PHASE_OPEN)
+}
 
 /// The tools that a job machine calls itself.
 pub fn desk_tools() -> Vec<Arc<dyn Tool>> {

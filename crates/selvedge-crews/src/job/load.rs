@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::config::{JobConfig, PhaseSettings, config_schema};
+use super::config::{JobConfig, config_schema};
 use super::folder;
 use super::line::line_of;
 
@@ -49,13 +49,13 @@ pub struct Configs {
 }
 
 /// A config that comes with the program.
-struct Shipped {
-    name: &'static str,
+pub(super) struct Shipped {
+    pub(super) name: &'static str,
     config: &'static str,
-    instructions: &'static str,
+    pub(super) instructions: &'static str,
 }
 
-const SHIPPED: [Shipped; 3] = [
+pub(super) const SHIPPED: [Shipped; 3] = [
     Shipped {
         name: "defaults",
         config: include_str!("../../configs/defaults/config.json"),
@@ -82,19 +82,17 @@ pub struct LoadedConfig {
     pub config: JobConfig,
     /// What becomes `instructions.md`.
     pub instructions: String,
-    /// What is not honoured, in sentences.
-    pub warnings: Vec<String>,
-    files: Vec<File>,
+    pub(super) files: Vec<File>,
 }
 
 /// A file that a config was made of.
 #[derive(Clone, Debug)]
-struct File {
-    name: String,
-    path: String,
-    text: String,
-    value: Value,
-    folder: Option<PathBuf>,
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) value: Value,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Configs {
@@ -155,7 +153,6 @@ impl Configs {
             name: name.to_owned(),
             config,
             instructions: String::new(),
-            warnings: Vec::new(),
             files,
         };
         loaded.check()?;
@@ -293,117 +290,12 @@ fn merge(under: &mut Value, over: &Value) {
 }
 
 /// The nearest of some names, as a hint.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let near = known
         .map(|known| (strsim::jaro_winkler(name, known), known))
         .filter(|(nearness, _)| *nearness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     near.map(|(_, name)| format!("did you mean `{name}`?"))
-}
-
-impl LoadedConfig {
-    /// An error about `key`, in the file that says it.
-    fn wrong(&self, pointer: &str, reason: String, hint: Option<String>) -> ConfigError {
-        let file = self
-            .files
-            .iter()
-            .find(|file| file.value.pointer(pointer).is_some());
-        let file = file.unwrap_or(&self.files[0]);
-        ConfigError {
-            file: file.path.clone(),
-            line: line_of(&file.text, pointer),
-            key: pointer.trim_start_matches('/').replace('/', "."),
-            reason,
-            hint,
-        }
-    }
-
-    /// What no schema can say.
-    fn check(&mut self) -> Result<(), ConfigError> {
-        let PhaseSettings {
-            min_todos,
-            max_todos,
-            ..
-        } = self.config.phase_settings;
-        if min_todos > max_todos {
-            let reason = format!("is {min_todos}, more than `max_todos` ({max_todos})");
-            return Err(self.wrong("/phase_settings/min_todos", reason, None));
-        }
-        let name = self.config.name();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        let is_taken = ["strategic", "tactical", "worker"].contains(&name);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) || is_taken {
-            let key = match self.config.agent_id {
-                Some(_) => "/agent_id",
-                None => "/job_type",
-            };
-            let reason = "is 1 to 64 letters, digits, `-` or `_`, and not a kind of phase";
-            return Err(self.wrong(key, reason.into(), None));
-        }
-        for (n, name) in self.config.workspace.structure.iter().enumerate() {
-            if !folder::is_inside(name) {
-                let pointer = format!("/workspace/structure/{n}");
-                let reason = format!("`{name}` leads out of the job's folder");
-                return Err(self.wrong(&pointer, reason, None));
-            }
-        }
-        if self.config.llm.base_url.is_some() {
-            let reason = "is not set here".to_owned();
-            let hint = "name the provider's address in `[catalogue]` of config.toml";
-            return Err(self.wrong("/llm/base_url", reason, Some(hint.into())));
-        }
-        if self.config.llm.reasoning_level.is_some() {
-            let warning = "`llm.reasoning_level` is not passed on: models decide by themselves";
-            self.warnings.push(warning.into());
-        }
-        Ok(())
-    }
-
-    /// Checks that every tool it names is among `known`.
-    pub fn check_tools(&self, known: &[String]) -> Result<(), ConfigError> {
-        let tools = &self.config.tools;
-        for (group, names) in [
-            ("workspace", &tools.workspace),
-            ("strategic", &tools.strategic),
-            ("tactical", &tools.tactical),
-            ("todo", &tools.todo),
-            ("domain", &tools.domain),
-            ("deferred", &tools.deferred),
-        ] {
-            for (n, name) in names.iter().enumerate() {
-                if known.contains(name) {
-                    continue;
-                }
-                let hint = nearest(name, known.iter().map(String::as_str));
-                let reason = format!("names the tool `{name}`, which does not exist");
-                return Err(self.wrong(&format!("/tools/{group}/{n}"), reason, hint));
-            }
-        }
-        Ok(())
-    }
-
-    fn read_instructions(&self) -> Result<String, ConfigError> {
-        let name = &self.config.workspace.instructions_template;
-        let wrong = |reason: String| self.wrong("/workspace/instructions_template", reason, None);
-        if !folder::is_inside(name) {
-            return Err(wrong(format!("`{name}` leads out of the config's folder")));
-        }
-        for file in &self.files {
-            let found = match &file.folder {
-                Some(folder) => std::fs::read_to_string(folder.join(name)).ok(),
-                None => {
-                    let shipped = SHIPPED.iter().find(|shipped| shipped.name == file.name);
-                    shipped
-                        .filter(|_| name == "instructions.md")
-                        .map(|shipped| shipped.instructions.to_owned())
-                }
-            };
-            if let Some(text) = found {
-                return Ok(text);
-            }
-        }
-        Err(wrong(format!("`{name}` is not there")))
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //!
 //! - `config`: what a config may say, and its schema
 //! - `load`: how it is found and merged, and what is wrong with it
+//! - `check`: what no schema can say of it
 //! - `line`: where in a JSON text a key stands
 //! - `folder`: the job's own folder, made before it begins
 //! - `setup`: from a config to what a job starts with
@@ -17,6 +18,7 @@
 //! - `view`: how far a job is, folded from its events
 //! - `report`: `output/error.json`, a projection
 
+mod check;
 mod config;
 mod desk;
 mod folder;
@@ -29,7 +31,7 @@ mod terms;
 mod view;
 
 pub use config::{Connections, JobConfig, LoopMode, config_schema};
-pub use desk::desk_tools;
+pub use desk::{desk_tools, opens_phase};
 pub use folder::{FolderError, JobFolder, job_base};
 pub use load::{ConfigError, Configs, LoadedConfig};
 pub use machine::{JOB, JobMachine};

@@ -32,8 +32,9 @@ pub fn error_report(view: &JobView) -> Option<Value> {
                 .text()
                 .map(|text| text.to_string());
             let why = text.unwrap_or_else(|| format!("see `selvedge job logs {session}`"));
-            // Nothing would be different the next time, so it does not go on by itself.
-            (why, format!("selvedge sessions fork {session}"))
+            // Nothing would be different by itself, so it goes on as a job of its own: from
+            // the beginning of the phase, with the files as they are then.
+            (why, format!("selvedge job run --resume {session}"))
         }
         _ => return None,
     };

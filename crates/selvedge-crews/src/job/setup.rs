@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_agent::{
-    AgentDefinition, Crew, Lazy, Limits, RunSpec, Setup, SetupError, Terms, Ways, assemble,
+    Address, AgentDefinition, Crew, Lazy, Limits, RunSpec, Setup, SetupError, Terms, Ways, assemble,
 };
 use selvedge_ledger::Payload;
 use selvedge_model::ToolDefinition;
 use selvedge_tool::{REQUEST_TOOLS, Rules, TOOL_SEARCH, TodoBounds, Toolbox, World};
 use serde_json::{Map, json};
 
-use super::config::{JobConfig, LoopMode};
+use super::config::{JobConfig, LoopMode, PhaseSettings};
 use super::desk::{PHASE_CLOSE, PHASE_OPEN};
 use super::load::LoadedConfig;
 use super::terms::{JobSpec, JobTerms, PhaseKind};
@@ -40,6 +40,8 @@ pub struct JobSetup<'a> {
     pub loaded: &'a LoadedConfig,
     /// What holds for any run. Its workspace is the job's own folder.
     pub setup: Setup<'a>,
+    /// Where its provider is, if the config says so.
+    pub address: Option<Address>,
     /// Whether it waits for a worker.
     pub queued: bool,
 }
@@ -49,6 +51,7 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
     let JobSetup {
         loaded,
         mut setup,
+        address,
         queued,
     } = job;
     let config = &loaded.config;
@@ -68,6 +71,7 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
     ]);
     run.terms = Terms {
         record: true,
+        address,
         ..Terms::default()
     };
     let mut prompts = BTreeMap::new();
@@ -76,7 +80,10 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
         let phase = run.team.get_mut(agent).expect("every kind has an agent");
         search_for_tools(phase, toolbox);
         phase.terms = terms(config, *kind);
-        let prompt = prompt(*kind).trim_end();
+        let mut prompt = prompt(*kind).trim_end().to_owned();
+        if *kind == PhaseKind::Strategic {
+            prompt.push_str(&what_can_be_planned(config, toolbox));
+        }
         let said = said
             .as_deref()
             .map(|said| format!("\n\nThe user asks this of every agent:\n\n{}", said.trim()));
@@ -107,6 +114,37 @@ pub fn set_up(job: JobSetup<'_>, toolbox: &Toolbox) -> Result<JobSpec, SetupErro
 fn prompt(kind: PhaseKind) -> &'static str {
     let found = PROMPTS.iter().find(|(of, _)| *of == kind);
     found.map_or("", |(_, prompt)| prompt)
+}
+
+/// What a planner needs to know of the phases that it plans: how long their lists are, and
+/// the tools that they have and it has not.
+fn what_can_be_planned(config: &JobConfig, toolbox: &Toolbox) -> String {
+    let PhaseSettings {
+        min_todos,
+        max_todos,
+        ..
+    } = config.phase_settings;
+    let mut text = format!(
+        "\n\n## Tactical phases\n\nA list has {min_todos} to {max_todos} todos. Beside the tools \
+         for files, those who work through it have:\n"
+    );
+    let own = tools(config, PhaseKind::Strategic);
+    let work = tools(config, PhaseKind::Tactical);
+    let mut has_any = false;
+    for spec in work
+        .iter()
+        .filter(|name| !own.contains(name))
+        .filter_map(|name| toolbox.spec(name))
+    {
+        has_any = true;
+        text.push_str(&format!("\n- {}: {}", spec.name, spec.description));
+    }
+    if !config.tools.deferred.is_empty() {
+        text.push_str("\n- more, which they look for with tool_search");
+    } else if !has_any {
+        text.push_str("\n- no others");
+    }
+    text
 }
 
 /// The config as a crew: whoever leads the phases, and an agent for each kind.
@@ -244,6 +282,7 @@ fn terms(config: &JobConfig, kind: PhaseKind) -> Terms {
         refused: refused(config, kind),
         summary_request: config.context_management.summarization_prompt.clone(),
         temperature: config.llm.temperature,
+        effort: config.llm.reasoning_level.map(Into::into),
         record: true,
         ..Terms::default()
     }

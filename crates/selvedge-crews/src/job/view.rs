@@ -135,11 +135,18 @@ impl JobView {
         }
     }
 
-    /// The phase and the todos of it, in a line.
+    /// The phase and the todos of it, in a line; of a job that is done, what it took.
     pub fn progress(&self) -> String {
         let Some(kind) = self.kind else {
             return "not begun".into();
         };
+        if self.stand() == Stand::Done {
+            let (done, phases) = (self.completed, self.phase);
+            return match kind {
+                PhaseKind::Free => format!("{done} todos"),
+                _ => format!("{done} todos in {phases} phases"),
+            };
+        }
         let (done, all) = (self.todos.done(), self.todos.items.len());
         match kind {
             PhaseKind::Free => format!("{done} of {all} todos"),

@@ -24,14 +24,23 @@ impl Subscribers {
 
     /// Wakes those who wait for `stream` or its session.
     pub(super) fn wake(&self, stream: &StreamId) {
+        self.wake_about(|| {
+            let session = Topic::Session(stream.session());
+            [Topic::Stream(stream.clone()), session]
+        });
+    }
+
+    /// Wakes those who wait for what other processes begin.
+    pub(super) fn wake_opened_elsewhere(&self) {
+        self.wake_about(|| [Topic::OpenedElsewhere]);
+    }
+
+    fn wake_about<const N: usize>(&self, about: impl FnOnce() -> [Topic; N]) {
         let mut topics = self.0.lock().expect("no panic under this lock");
         if topics.is_empty() {
             return;
         }
-        for topic in [
-            Topic::Stream(stream.clone()),
-            Topic::Session(stream.session()),
-        ] {
+        for topic in about() {
             let Some(waiting) = topics.get_mut(&topic) else {
                 continue;
             };

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
+use super::notify::Subscribers;
 use super::schema::{connect, explain, is_damage};
 use super::snapshot::pack;
 use super::{Mode, SqliteOptions};
@@ -77,7 +78,7 @@ impl Store {
             last_commit: Duration::ZERO,
         };
         // What is there already needs no waking.
-        store.look_for_foreign_commits(&|_| ());
+        store.look_for_foreign_commits(&Subscribers::default());
         Ok(store)
     }
 
@@ -189,14 +190,14 @@ impl Store {
     }
 
     /// Wakes those who wait for what other processes appended.
-    pub(super) fn look_for_foreign_commits(&mut self, wake: &dyn Fn(&StreamId)) {
+    pub(super) fn look_for_foreign_commits(&mut self, subscribers: &Subscribers) {
         // A failure here is met again by the next write, where it can be reported.
-        let _ = self.try_look_for_foreign_commits(wake);
+        let _ = self.try_look_for_foreign_commits(subscribers);
     }
 
     fn try_look_for_foreign_commits(
         &mut self,
-        wake: &dyn Fn(&StreamId),
+        subscribers: &Subscribers,
     ) -> Result<(), rusqlite::Error> {
         let Some(connection) = self
             .connection
@@ -215,14 +216,19 @@ impl Store {
         // One query for names and positions: between two, another commit could
         // be counted as seen without having woken anybody.
         let mut names = connection.prepare_cached(
-            "select s.name, max(e.position) from events e join streams s on s.id = e.stream
+            "select s.name, max(e.position), min(e.seq) from events e join streams s on s.id = e.stream
              where e.position > ?1 group by e.stream",
         )?;
-        let mut seen = self.seen;
+        let (mut seen, mut has_opened) = (self.seen, false);
         let mut rows = names.query([self.seen])?;
         while let Some(row) = rows.next()? {
-            wake(&StreamId::new(row.get::<_, String>(0)?));
+            let stream = StreamId::new(row.get::<_, String>(0)?);
+            subscribers.wake(&stream);
             seen = seen.max(row.get(1)?);
+            has_opened |= row.get::<_, u64>(2)? == 1 && stream == stream.session();
+        }
+        if has_opened {
+            subscribers.wake_opened_elsewhere();
         }
         self.seen = seen;
         self.data_version = Some(version);

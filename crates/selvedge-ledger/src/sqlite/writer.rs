@@ -122,7 +122,7 @@ fn write_loop(mut store: Store, jobs: &Receiver<Job>, subscribers: &Subscribers)
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if looked.elapsed() >= FOREIGN_COMMITS_EVERY {
-            store.look_for_foreign_commits(&wake);
+            store.look_for_foreign_commits(subscribers);
             looked = Instant::now();
         }
     }

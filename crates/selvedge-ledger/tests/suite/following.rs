@@ -94,3 +94,21 @@ pub async fn a_subscription_wakes_for_its_topic_only(place: &impl Place) {
         timeout(AT_MOST, subscription.changed()).await.unwrap();
     }
 }
+
+pub async fn whoever_waits_for_new_sessions_hears_of_those_of_other_processes(place: &impl Place) {
+    let (here, elsewhere) = (place.open().await, place.open().await);
+    let mut pen = opened(&*elsewhere, "before").await;
+    let sessions = here.subscribe(Topic::OpenedElsewhere);
+    let appended = here.subscribe(Topic::Session(StreamId::new("before")));
+    // It may hear of what was opened just before it asked.
+    let _ = timeout(Duration::from_millis(100), sessions.changed()).await;
+
+    write(&*elsewhere, &mut pen, "x").await;
+    opened_child(&*elsewhere, "before/t1", "before").await;
+    timeout(AT_MOST, appended.changed()).await.unwrap();
+    let woken = timeout(Duration::from_millis(100), sessions.changed()).await;
+    assert!(woken.is_err(), "what goes on in a session opens none");
+
+    opened(&*elsewhere, "after").await;
+    timeout(AT_MOST, sessions.changed()).await.unwrap();
+}

@@ -134,6 +134,7 @@ macro_rules! ledger_suite {
                 a_tail_sees_every_event_once_in_order,
                 a_tail_sees_what_another_process_appends,
                 a_subscription_wakes_for_its_topic_only,
+                whoever_waits_for_new_sessions_hears_of_those_of_other_processes,
             }
         }
     };

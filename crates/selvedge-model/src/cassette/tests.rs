@@ -22,6 +22,7 @@ fn request(turn: u32, words: &str) -> Request {
         output_schema: None,
         output_tokens_max: 100,
         temperature: None,
+        effort: None,
     }
 }
 

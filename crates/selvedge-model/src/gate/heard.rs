@@ -171,6 +171,7 @@ mod tests {
             output_schema: None,
             output_tokens_max: 1000,
             temperature: None,
+            effort: None,
         }
     }
 

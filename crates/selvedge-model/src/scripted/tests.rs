@@ -33,6 +33,7 @@ fn request(agent: &str, turn: u32) -> Request {
         output_schema: None,
         output_tokens_max: 100,
         temperature: None,
+        effort: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use selvedge_model::{Message, Part, Request, Role, ToolCall, ToolDefinition, ToolResult};
+use selvedge_model::{Effort, Message, Part, Request, Role, ToolCall, ToolDefinition, ToolResult};
 use selvedge_testkit::{Reply, Wire};
 use serde_json::{Value, json};
 
@@ -218,6 +218,76 @@ async fn a_conversation_in_gemini() {
             },
         })
     );
+}
+
+#[tokio::test]
+async fn how_long_to_think_is_said_in_the_words_of_the_protocol() {
+    let thinking = |model: &str, effort| Request {
+        model: format!("test/{model}"),
+        temperature: Some(0.5),
+        effort: Some(effort),
+        ..request()
+    };
+    let body = sent(Wire::OpenAi, &thinking("qwen3", Effort::Low)).await;
+    assert_eq!(body["reasoning_effort"], "low");
+    let body = sent(Wire::Responses, &thinking("gpt-5.4", Effort::High)).await;
+    assert_eq!(body["reasoning"], json!({"effort": "high"}));
+    let body = sent(Wire::Responses, &thinking("gpt-4.1", Effort::High)).await;
+    assert_eq!(body["reasoning"], Value::Null);
+
+    let body = sent(
+        Wire::Anthropic,
+        &thinking("claude-sonnet-4-6", Effort::Medium),
+    )
+    .await;
+    assert_eq!(body["thinking"], json!({"type": "adaptive"}));
+    assert_eq!(body["output_config"], json!({"effort": "medium"}));
+    assert_eq!(
+        body["temperature"],
+        Value::Null,
+        "it is refused while thinking"
+    );
+    let body = sent(
+        Wire::Anthropic,
+        &thinking("claude-sonnet-4-6", Effort::None),
+    )
+    .await;
+    assert_eq!(body["thinking"], json!({"type": "disabled"}));
+    assert_eq!(
+        (&body["output_config"], &body["temperature"]),
+        (&Value::Null, &json!(0.5))
+    );
+    let body = sent(
+        Wire::Anthropic,
+        &thinking("claude-3-7-sonnet", Effort::High),
+    )
+    .await;
+    assert_eq!(
+        (&body["thinking"], &body["output_config"]),
+        (&Value::Null, &Value::Null)
+    );
+
+    for (model, effort, said) in [
+        (
+            "gemini-3.8-flash",
+            Effort::None,
+            json!({"includeThoughts": true, "thinkingLevel": "minimal"}),
+        ),
+        (
+            "gemini-3-pro",
+            Effort::Medium,
+            json!({"includeThoughts": true, "thinkingLevel": "high"}),
+        ),
+        (
+            "gemini-2.5-flash",
+            Effort::None,
+            json!({"includeThoughts": true, "thinkingBudget": 0}),
+        ),
+        ("gemini-2.0-flash", Effort::High, Value::Null),
+    ] {
+        let body = sent(Wire::Gemini, &thinking(model, effort)).await;
+        assert_eq!(body["generationConfig"]["thinkingConfig"], said, "{model}");
+    }
 }
 
 #[tokio::test]

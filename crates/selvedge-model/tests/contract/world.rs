@@ -88,5 +88,6 @@ pub(crate) fn request() -> Request {
         output_schema: None,
         output_tokens_max: 256,
         temperature: None,
+        effort: None,
     }
 }

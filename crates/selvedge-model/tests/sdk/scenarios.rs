@@ -139,6 +139,7 @@ fn request(scenario: &str, messages: Vec<Arc<Message>>) -> Request {
         output_schema: None,
         output_tokens_max: 256,
         temperature: None,
+        effort: None,
     }
 }
 

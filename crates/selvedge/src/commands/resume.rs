@@ -161,7 +161,7 @@ pub async fn resume(
         }
     }
     let script = find_script(store, session, &spec.model, script)?;
-    let models = Models::find(&config, script)?;
+    let models = Models::find_at(&config, script, spec.terms.address.as_ref())?;
     models.resolve(&spec.model)?;
     let to = env::path(env::RECORD);
     let (models, recorder) = run::record(models, to.as_deref())?;

@@ -38,6 +38,7 @@ fn request(model: &str) -> Request {
         output_schema: None,
         output_tokens_max: 1000,
         temperature: None,
+        effort: None,
     }
 }
 

@@ -7,12 +7,12 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::providers::answer::{arguments_object, text_of};
 use crate::providers::schema::simplified;
 use crate::providers::seal::{Kind as SealKind, Seal};
-use crate::types::{Image, Part, Request, Role, ToolDefinition, ToolResult};
+use crate::types::{Effort, Image, Part, Request, Role, ToolDefinition, ToolResult};
 
 /// Marks on messages; with those on tools and system prompt they are the four
 /// that the provider allows.
@@ -29,6 +29,8 @@ pub(super) struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     stream: bool,
@@ -120,15 +122,32 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(Mark::EPHEMERAL);
     }
-    let format = |schema| json!({"format": {"type": "json_schema", "schema": simplified(schema)}});
+    let mut output = Map::new();
+    if let Some(schema) = request.output_schema.as_deref() {
+        let format = json!({"type": "json_schema", "schema": simplified(schema)});
+        output.insert("format".to_owned(), format);
+    }
+    let effort = request.effort.filter(|_| takes_effort(model));
+    let thinks = effort.is_some_and(|effort| effort != Effort::None);
+    if let Some(effort) = effort.filter(|_| thinks) {
+        output.insert("effort".to_owned(), json!(effort));
+    }
+    let thinking = match thinks {
+        true => "adaptive",
+        false => "disabled",
+    };
     Body {
         model,
         max_tokens: request.output_tokens_max,
         system,
         messages: entries(request),
         tools,
-        output_config: request.output_schema.as_deref().map(format),
-        temperature: request.temperature.filter(|_| takes_temperature(model)),
+        output_config: (!output.is_empty()).then_some(Value::Object(output)),
+        thinking: effort.map(|_| json!({"type": thinking})),
+        // A model that thinks has its own.
+        temperature: request
+            .temperature
+            .filter(|_| takes_temperature(model) && !thinks),
         stream: true,
     }
 }
@@ -246,10 +265,22 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
 
 /// Whether the model has the setting; those since the fifth generation refuse it.
 fn takes_temperature(model: &str) -> bool {
-    let generation = model
-        .split(['-', '.'])
-        .find_map(|word| word.parse::<u32>().ok());
-    generation.is_none_or(|generation| generation < 5)
+    version(model).is_none_or(|(generation, _)| generation < 5)
+}
+
+/// Whether the model decides by itself how much to think, and can be told how thoroughly:
+/// those before thought within a number of tokens.
+fn takes_effort(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (4, 6))
+}
+
+/// The 4 and the 6 of `claude-sonnet-4-6`.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let mut words = model.split(['-', '.']).map(str::parse::<u32>);
+    let generation = words.find_map(Result::ok)?;
+    // What follows may be a date.
+    let minor = words.next().and_then(Result::ok).filter(|n| *n < 100);
+    Some((generation, minor.unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -260,5 +291,12 @@ mod tests {
     fn the_fifth_generation_has_no_temperature() {
         assert!(takes_temperature("claude-sonnet-4-6") && takes_temperature("claude-3-7-sonnet"));
         assert!(!takes_temperature("claude-opus-5-5") && !takes_temperature("claude-sonnet-5"));
+    }
+
+    #[test]
+    fn a_model_that_thinks_within_a_number_of_tokens_is_not_told_how_long() {
+        assert!(takes_effort("claude-sonnet-4-6") && takes_effort("claude-sonnet-5"));
+        assert!(!takes_effort("claude-opus-4-20250514") && !takes_effort("claude-3-7-sonnet"));
+        assert!(!takes_effort("model"));
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::providers::answer::{arguments_object, text_of};
 use crate::providers::schema::for_gemini;
 use crate::providers::seal::{Kind, Seal};
-use crate::types::{Image, Message, Part, Request, Role, ToolDefinition, ToolResult};
+use crate::types::{Effort, Image, Message, Part, Request, Role, ToolDefinition, ToolResult};
 
 /// Stands for the signature of a call that another model made: newer models
 /// refuse a call without one, and this is the word they take instead.
@@ -128,9 +128,36 @@ pub(super) fn body(request: &Request) -> Body<'_> {
             temperature: request.temperature,
             response_mime_type: schema.map(|_| "application/json"),
             response_json_schema: schema.map(for_gemini),
-            thinking_config: (version(model) >= (2, 5)).then(|| json!({"includeThoughts": true})),
+            thinking_config: thinking(model, request.effort),
         },
     }
+}
+
+/// Thoughts are always shown. How long it thinks is a level since the third generation,
+/// and a number of tokens before.
+fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
+    let version = version(model);
+    if version < (2, 5) {
+        return None;
+    }
+    let mut config = json!({"includeThoughts": true});
+    let is_pro = model.contains("pro");
+    if let Some(effort) = effort {
+        match (version >= (3, 0), effort) {
+            (true, Effort::None) if is_pro => config["thinkingLevel"] = json!("low"),
+            (true, Effort::None) => config["thinkingLevel"] = json!("minimal"),
+            (true, Effort::Medium) if is_pro && version < (3, 1) => {
+                config["thinkingLevel"] = json!("high");
+            }
+            (true, effort) => config["thinkingLevel"] = json!(effort),
+            (false, Effort::None) if is_pro => config["thinkingBudget"] = json!(128),
+            (false, Effort::None) => config["thinkingBudget"] = json!(0),
+            (false, Effort::Low) => config["thinkingBudget"] = json!(1_024),
+            (false, Effort::Medium) => config["thinkingBudget"] = json!(8_192),
+            (false, Effort::High) => config["thinkingBudget"] = json!(24_576),
+        }
+    }
+    Some(config)
 }
 
 fn contents(request: &Request) -> Vec<Content<'_>> {

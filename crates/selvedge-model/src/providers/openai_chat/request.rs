@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::Dialect;
 use super::reasoning::Recalled;
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
-use crate::providers::openai_models::{always_reasons, reasons_without_tools};
+use crate::providers::openai_models::{always_reasons, effort, reasons_without_tools};
 use crate::providers::schema::fits_strict;
-use crate::types::{Image, Message, Part, Request, Role, ToolDefinition};
+use crate::types::{Effort, Image, Message, Part, Request, Role, ToolDefinition};
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -109,7 +109,11 @@ pub(super) fn body(request: &Request, dialect: Dialect) -> Body<'_> {
         temperature: request
             .temperature
             .filter(|_| !(official && always_reasons(model))),
-        reasoning_effort: excludes_tools.then_some("none"),
+        reasoning_effort: match request.effort {
+            _ if excludes_tools => Some("none"),
+            Some(wanted) if official => effort(model, wanted),
+            wanted => wanted.map(Effort::name),
+        },
         stream: true,
         stream_options: json!({"include_usage": true}),
     }

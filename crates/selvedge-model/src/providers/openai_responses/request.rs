@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
-use crate::providers::openai_models::{always_reasons, never_reasons};
+use crate::providers::openai_models::{always_reasons, effort, never_reasons};
 use crate::providers::schema::fits_strict;
 use crate::providers::seal::{Kind, Seal};
 use crate::types::{Image, Message, Part, Request, Role, ToolDefinition, ToolResult};
@@ -27,6 +27,8 @@ pub(super) struct Body<'a> {
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
     store: bool,
@@ -100,6 +102,7 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     if !never_reasons(model) {
         include.push("reasoning.encrypted_content");
     }
+    let effort = request.effort.and_then(|wanted| effort(model, wanted));
     Body {
         model,
         instructions: &request.system,
@@ -108,6 +111,7 @@ pub(super) fn body(request: &Request) -> Body<'_> {
         text: request.output_schema.as_ref().map(|schema| format(schema)),
         max_output_tokens: request.output_tokens_max,
         temperature: request.temperature.filter(|_| !always_reasons(model)),
+        reasoning: effort.map(|effort| json!({"effort": effort})),
         include,
         store: false,
         stream: true,

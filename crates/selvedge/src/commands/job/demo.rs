@@ -4,9 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use selvedge_mcp::Fleet;
-
-use super::start::{Order, order};
+use super::start::{Order, Place, order};
 use crate::config::Config;
 use crate::drive::{self, Options, Start};
 use crate::error::{Error, Exit, Result};
@@ -14,7 +12,7 @@ use crate::out;
 use crate::paths::Paths;
 use crate::script::Script;
 use crate::text::indented;
-use crate::wiring::{Models, Store};
+use crate::wiring::Store;
 
 const HANDBOOK: &[u8] = include_bytes!("../../demo/job/handbook.pdf");
 const SCRIPTS: [(&str, &str); 2] = [
@@ -41,22 +39,20 @@ pub async fn demo(json: bool, slower: Option<Duration>) -> Result {
          directory: {}\n",
         base.display()
     ));
-    // The user's own configuration has no part in it: no key, no model.
-    let config = Config::defaults();
     let mut folders: Vec<PathBuf> = Vec::new();
     for (name, text) in SCRIPTS {
         let mut script = Script::parse("demo.yaml", "demo", text.to_owned())?;
         if let Some(by) = slower {
             script = script.slower(by);
         }
-        let models = Models::find(&config, Some(script))?;
-        let servers = Fleet::default();
+        // The user's own configuration has no part in it: no key, no model.
+        let place = Place::of(&paths, base.clone(), Config::defaults(), name, Some(script))?;
         let documents = match name {
             "creator" => vec![handbook.clone()],
             _ => Vec::new(),
         };
         let wanted = Order::of(name, documents);
-        let ordered = order(&paths, &base, &config, &models, &servers, wanted, false)?;
+        let ordered = order(&place, wanted, false)?;
         let store = Store::open_at(paths.clone())?;
         let (session, spec) = ordered.make(&store, Some(text))?;
         folders.push(spec.run.workspace.clone());
@@ -66,7 +62,15 @@ pub async fn demo(json: bool, slower: Option<Duration>) -> Result {
             ..Options::default()
         };
         let start = Start::Job(Box::new(spec));
-        let exit = drive::session(&store, models, &servers, &session, start, options).await?;
+        let exit = drive::session(
+            &store,
+            place.models,
+            &place.servers,
+            &session,
+            start,
+            options,
+        )
+        .await?;
         if exit != Exit::Done {
             return Ok(exit);
         }

@@ -1,12 +1,19 @@
 //! `job logs`: what happened in a job, and with `-f` what happens.
 
 use clap::Args;
-use selvedge_ledger::{Event, StreamId, Tail};
+use selvedge_ledger::{StreamId, Tail};
 
+use crate::commands::sessions::show::Telling;
+use crate::drive::JobProgress;
 use crate::error::{Exit, Result};
+use crate::sessions::Told;
+use crate::story::{Beat, Story, What};
 use crate::text::{moment, one_line};
 use crate::wiring::Store;
 use crate::{lines, out, sessions};
+
+/// More of a line nobody reads; `selvedge sessions show` has the whole.
+const LINE_CHARS: usize = 160;
 
 #[derive(Args)]
 pub struct Logs {
@@ -27,13 +34,21 @@ impl Logs {
         let session = sessions::find(&store, &self.job).await?;
         let mut tail = Tail::new(store.ledger.clone(), session.clone());
         let mut events = tail.ready().await?;
+        let (mut story, mut progress) = (Story::default(), JobProgress::default());
         loop {
             let mut has_ended = false;
-            for event in &events {
+            // What a fork copied was told before, and is told here, too.
+            for Told { event, .. } in sessions::told(events) {
                 has_ended |= event.stream == session && &*event.kind == "RunFinished";
-                match self.json {
-                    true => out::line(&lines::line(&*store.ledger, event).await?),
-                    false => out::line(&shown(&session, event)),
+                if self.json {
+                    out::line(&lines::line(&*store.ledger, &event).await?);
+                    continue;
+                }
+                let beats = story.tell(&*store.ledger, &event).await?;
+                let lines = beats.iter().filter_map(|beat| shown(&session, beat));
+                let lines: Vec<String> = lines.chain(progress.tell(&event)?).collect();
+                for line in lines {
+                    out::line(&format!("{}  {line}", moment(event.time)));
                 }
             }
             if !self.follow || has_ended {
@@ -44,13 +59,20 @@ impl Logs {
     }
 }
 
-fn shown(session: &StreamId, event: &Event) -> String {
-    let below = event.stream.as_str().trim_start_matches(session.as_str());
-    let stream = if below.is_empty() { "." } else { below };
-    let data = one_line(event.data.get(), 120);
-    format!(
-        "{}  {stream}  {:<17}  {data}",
-        moment(event.time),
-        event.kind
-    )
+/// A beat in a line; none of what the machine itself does between phases.
+fn shown(session: &StreamId, beat: &Beat) -> Option<String> {
+    let is_own = beat.stream == *session;
+    let text = match &beat.what {
+        What::Used {
+            is_error: false, ..
+        }
+        | What::Returned { .. }
+            if is_own =>
+        {
+            return None;
+        }
+        What::Said { text, .. } => format!("{}: {text}", beat.agent),
+        _ => Telling { full: false }.tell(session, beat)?,
+    };
+    Some(one_line(text.trim(), LINE_CHARS))
 }

@@ -88,10 +88,15 @@ impl Status {
             format!("job {session}: {state}"),
             format!(
                 "  config: {}",
-                view.terms.as_ref().map_or("?", |t| &t.config)
+                view.terms.as_ref().map_or("?".into(), |terms| {
+                    escape(&format!("{} ({})", terms.config, terms.display_name))
+                })
             ),
             format!("  folder: {}", escape(&view.folder.display().to_string())),
-            format!("  progress: {}, {} in all", view.progress(), view.completed),
+            match view.stand() {
+                Stand::Done => format!("  progress: {}", view.progress()),
+                _ => format!("  progress: {}, {} in all", view.progress(), view.completed),
+            },
             format!("  iterations: {}", view.iterations()),
         ];
         let spent = spent(&view.spending.total());
@@ -108,7 +113,8 @@ impl Status {
             let text = store.ledger.text(&ending.result).await?;
             lines.push(format!("  result: {}", one_line(&text, 400)));
         }
-        if !view.todos.items.is_empty() {
+        // Of a job that is done, the last list says nothing more.
+        if !view.todos.items.is_empty() && view.stand() != Stand::Done {
             lines.push(escape(&view.todos.render()));
         }
         out::line(&lines.join("\n"));

@@ -11,6 +11,7 @@ use crate::commands::sessions::cancel::Cancel;
 use crate::error::Result;
 
 pub use demo::demo;
+pub use start::config_error;
 
 #[derive(Subcommand)]
 pub enum Job {

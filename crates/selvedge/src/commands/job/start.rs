@@ -1,18 +1,20 @@
 //! `job run` and `job submit`.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use selvedge_agent::{Setup, SetupError, user_instructions};
+use selvedge_agent::{Address, Setup, SetupError, user_instructions};
 use selvedge_crews::{
-    ConfigError, Configs, FolderError, JobFolder, JobSetup, JobSpec, LoadedConfig, set_up,
+    ConfigError, Configs, FolderError, JOB, JobFolder, JobSetup, JobSpec, LoadedConfig, Stand,
+    set_up,
 };
 use selvedge_ledger::StreamId;
 use selvedge_mcp::Fleet;
 use selvedge_runtime::Signal;
 
+use crate::commands::sessions::fork;
 use crate::commands::{resume, run};
 use crate::config::{Approve, Config, Dollars};
 use crate::drive::{self, Options, Start};
@@ -57,7 +59,8 @@ pub struct Order {
 pub struct RunJob {
     #[command(flatten)]
     order: Order,
-    /// Go on with this job after a crash, a stop or a failed tool.
+    /// Go on with this job after a crash, a stop or a failed tool; with one that has failed,
+    /// as a new one from the beginning of its last phase.
     #[arg(long, value_name = "ID", id = "resume", conflicts_with_all = ["config", "documents"])]
     resume: Option<String>,
     /// Print one event per line to stdout, as JSON, and nothing else.
@@ -99,14 +102,13 @@ impl RunJob {
             };
             let is_raised = budget.is_some() || budget_tokens.is_some();
             let said = is_raised.then_some(raise).into_iter().collect();
+            let session = reopened(&store, session).await?;
             return resume::resume(&store, &session, said, self.order.script, options).await;
         }
         let paths = Paths::find()?;
-        let (base, config, script) = self.order.settle(&paths)?;
-        let text = script.as_ref().map(|script| script.text().to_owned());
-        let models = Models::find(&config, script)?;
-        let servers = mcp::fleet(&paths, &config, &base);
-        let ordered = order(&paths, &base, &config, &models, &servers, self.order, false)?;
+        let (place, text) = self.order.settle(&paths)?;
+        let ordered = order(&place, self.order, false)?;
+        let (models, servers) = (place.models, place.servers);
         let store = Store::open_at(paths)?;
         let (session, spec) = ordered.make(&store, text.as_deref())?;
         out::say(&format!(
@@ -118,14 +120,32 @@ impl RunJob {
     }
 }
 
+/// The job that goes on: itself, or in place of one that has failed, from the beginning of
+/// its last phase.
+async fn reopened(store: &Store, session: StreamId) -> Result<StreamId> {
+    let info = store.ledger.stream(&session).await?;
+    if info.is_none_or(|info| info.kind != JOB) {
+        return Err(Error::usage(format!("`{session}` is not a job"))
+            .hint(format!("go on with it: `selvedge resume {session}`")));
+    }
+    let view = jobs::view(store, &session).await?;
+    if view.stand() != Stand::Failed {
+        return Ok(session);
+    }
+    let next = fork::before_last_phase(store, &session).await?;
+    out::say(&format!(
+        "job {session} has failed, and goes on as {next} from the beginning of phase {}",
+        view.phase
+    ));
+    Ok(next)
+}
+
 impl Submit {
     pub async fn perform(self) -> Result {
         let paths = Paths::find()?;
-        let (base, config, script) = self.order.settle(&paths)?;
-        let text = script.as_ref().map(|script| script.text().to_owned());
-        let models = Models::find(&config, script)?;
-        let servers = mcp::fleet(&paths, &config, &base);
-        let ordered = order(&paths, &base, &config, &models, &servers, self.order, true)?;
+        let (place, text) = self.order.settle(&paths)?;
+        let ordered = order(&place, self.order, true)?;
+        let (models, servers) = (place.models, place.servers);
         let store = Store::open_at(paths)?;
         let (session, spec) = ordered.make(&store, text.as_deref())?;
         out::say(&format!(
@@ -153,8 +173,9 @@ impl Order {
         }
     }
 
-    /// Where it is done, what holds there, and what takes the place of a model.
-    fn settle(&self, paths: &Paths) -> Result<(PathBuf, Config, Option<Script>)> {
+    /// Where it is done and what holds there, and the text of what takes the place of a
+    /// model.
+    fn settle(&self, paths: &Paths) -> Result<(Place, Option<String>)> {
         let base = run::workspace(self.directory.as_deref())?;
         let mut config = Config::load(paths, &base)?;
         config.warnings().iter().for_each(|w| out::warn(w));
@@ -169,7 +190,60 @@ impl Order {
         let tokens = self.budget_tokens.map(|n| toml::Value::Integer(n.into()));
         config.flag("budget_tokens", "--budget-tokens", tokens);
         let script = run::script(self.script.as_deref())?;
-        Ok((base, config, script))
+        let text = script.as_ref().map(|script| script.text().to_owned());
+        let name = self.config.as_deref().unwrap_or_default();
+        Ok((Place::of(paths, base, config, name, script)?, text))
+    }
+}
+
+/// Where a job is done, and what holds there.
+pub struct Place {
+    paths: Paths,
+    base: PathBuf,
+    config: Config,
+    loaded: LoadedConfig,
+    address: Option<Address>,
+    /// Who can be asked.
+    pub models: Models,
+    /// Whose tools can be used.
+    pub servers: Fleet,
+}
+
+impl Place {
+    /// The directory `base` for jobs of the config `name`.
+    pub fn of(
+        paths: &Paths,
+        base: PathBuf,
+        config: Config,
+        name: &str,
+        script: Option<Script>,
+    ) -> Result<Self> {
+        let configs = Configs {
+            folders: paths.job_configs(&base).into(),
+        };
+        let loaded = configs.load(name).map_err(config_error)?;
+        // A project says where its jobs' models are. It does not get the user's keys by it.
+        let address = loaded.address(|folder| folder.starts_with(paths.config()));
+        if let Some(address) = address.as_ref().filter(|address| !address.has_key) {
+            out::warn(&format!(
+                "the key of `{}` is not sent to {}: the project's config says so, and not \
+                 yours in {}",
+                address.provider,
+                address.base_url,
+                paths.config().join("configs").display()
+            ));
+        }
+        let models = Models::find_at(&config, script, address.as_ref())?;
+        let servers = mcp::fleet(paths, &config, &base);
+        Ok(Self {
+            paths: paths.clone(),
+            base,
+            config,
+            loaded,
+            address,
+            models,
+            servers,
+        })
     }
 }
 
@@ -182,25 +256,18 @@ pub struct Ordered {
 }
 
 /// Checks an order, and sets the job up.
-pub fn order(
-    paths: &Paths,
-    base: &Path,
-    config: &Config,
-    models: &Models,
-    servers: &Fleet,
-    order: Order,
-    queued: bool,
-) -> Result<Ordered> {
-    let name = order.config.unwrap_or_default();
-    let configs = Configs {
-        folders: paths.job_configs(base).into(),
-    };
-    let loaded = configs.load(&name).map_err(config_error)?;
-    loaded.warnings.iter().for_each(|w| out::warn(w));
-    if queued && !loaded.config.polling.enabled {
-        return Err(Error::usage(format!("config `{name}` is not for workers"))
-            .cause("`polling.enabled` is false")
-            .hint(format!("do it here: `selvedge job run --config {name}`")));
+pub fn order(place: &Place, order: Order, queued: bool) -> Result<Ordered> {
+    let Place {
+        paths,
+        base,
+        config,
+        loaded,
+        address,
+        models,
+        servers,
+    } = place;
+    if queued {
+        jobs::check_polling(loaded)?;
     }
     jobs::check_connections(&loaded.config.connections)?;
     let toolbox = wiring::offered(servers).with_secrets(secrets::of_this_process().clone());
@@ -221,7 +288,7 @@ pub fn order(
     let sandbox = settings.sandbox.sandbox(paths);
     let setup = Setup {
         request: order.request.unwrap_or_default(),
-        workspace: base.to_owned(),
+        workspace: base.clone(),
         approve: match settings.approve {
             // Nobody is there to be asked: what must be approved is refused.
             None | Some(Approve::Ask) => Approve::Never.into(),
@@ -239,8 +306,9 @@ pub fn order(
         resolve: &resolve,
     };
     let job = JobSetup {
-        loaded: &loaded,
+        loaded,
         setup,
+        address: address.clone(),
         queued,
     };
     let mut spec = match set_up(job, &toolbox) {
@@ -254,8 +322,8 @@ pub fn order(
     settings.limits.bound(&mut spec.run);
     models.add_fallbacks(&mut spec.run);
     Ok(Ordered {
-        base: base.to_owned(),
-        loaded,
+        base: base.clone(),
+        loaded: loaded.clone(),
         documents,
         spec,
     })

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use clap::Args;
 use selvedge_agent::{COPY_REMOVED, UpkeepOutcome};
+use selvedge_crews::opens_phase;
 use selvedge_ledger::{Event, Letter, NewEvent, NewStream, Pen, Position, Seq, StreamId, Sync};
 use selvedge_runtime::Finished;
 use selvedge_tool::WorkCopy;
@@ -28,7 +29,7 @@ pub struct Fork {
     #[arg(value_name = "ID")]
     session: String,
     /// The last event to copy. Default: the last one; for a session that has
-    /// ended, the one before the model's last answer.
+    /// ended, the one before the model's last answer; for a job, before its last phase.
     #[arg(long, value_name = "SEQ")]
     at: Option<Seq>,
 }
@@ -75,6 +76,11 @@ fn shared(origin: &StreamId, at: Seq, copied: Seq) -> Error {
             "fork it before the copy was made: `--at {}`",
             copied.saturating_sub(2).max(2)
         ))
+}
+
+/// A copy of a job that has failed, as it was before its last phase.
+pub async fn before_last_phase(store: &Store, origin: &StreamId) -> Result<StreamId> {
+    Ok(fork(store, origin, default_cut).await?.0)
 }
 
 /// A copy of a session that has ended, as it was before its end was put on record: who
@@ -154,7 +160,9 @@ async fn branch(copy: &WorkCopy, events: &[Event], made: Seq, to: &Path) -> Resu
 /// The end of a session that goes on; the model's last question of one that ended.
 fn default_cut(events: &[Event]) -> Seq {
     let ended = events.iter().any(|e| &*e.kind == "RunFinished");
-    let asked = events.iter().rfind(|e| &*e.kind == "ModelCallStarted");
+    // A job asks no model itself: its last phase is begun anew.
+    let asks = |e: &&Event| &*e.kind == "ModelCallStarted" || opens_phase(e);
+    let asked = events.iter().rfind(asks);
     match (ended, asked, events.last()) {
         (true, Some(asked), _) => asked.seq - 1,
         (_, _, Some(last)) => last.seq,

@@ -7,7 +7,7 @@ mod events;
 mod export;
 pub mod fork;
 pub mod list;
-mod show;
+pub mod show;
 mod steer;
 mod suspend;
 pub mod verify;

@@ -63,8 +63,9 @@ impl Show {
         if let Some(walked) = path::of(&store, &session).await? {
             out::line(&format!("\n{}", indented(&walked.join("\n"), "  ")));
         }
+        let telling = Telling { full: self.full };
         for beat in &beats {
-            if let Some(text) = self.tell(&session, beat) {
+            if let Some(text) = telling.tell(&session, beat) {
                 out::line(&text);
             }
         }
@@ -88,8 +89,17 @@ impl Show {
             _ => Exit::Done,
         })
     }
+}
 
-    fn tell(&self, session: &StreamId, beat: &Beat) -> Option<String> {
+/// How beats are told.
+pub struct Telling {
+    /// Whether what tools answered is told completely.
+    pub full: bool,
+}
+
+impl Telling {
+    /// A beat in words, indented below whose it is; none if there is nothing to tell.
+    pub fn tell(&self, session: &StreamId, beat: &Beat) -> Option<String> {
         let depth = beat.stream.as_str().matches('/').count();
         let indent = "    ".repeat(depth);
         let text = match &beat.what {

@@ -35,6 +35,33 @@ fn pdf(pages: &[&[&str]]) -> Vec<u8> {
             stream.len()
         ));
     }
+    file_of(&objects)
+}
+
+/// A PDF of one page that is a picture and nothing else, as a scanner makes it.
+fn scan() -> Vec<u8> {
+    let object = |dictionary: &str, stream: &str| {
+        let length = stream.len();
+        format!("<< {dictionary} /Length {length} >>\nstream\n{stream}\nendstream")
+    };
+    let dots = "00FF".repeat(64);
+    file_of(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
+         /Resources << /XObject << /Im1 5 0 R >> >> >>"
+            .to_owned(),
+        object("", "q 595 0 0 842 0 0 cm /Im1 Do Q"),
+        object(
+            "/Type /XObject /Subtype /Image /Width 16 /Height 8 /ColorSpace /DeviceGray \
+             /BitsPerComponent 8 /Filter /ASCIIHexDecode",
+            &format!("{dots}>"),
+        ),
+    ])
+}
+
+/// The file that these objects are.
+fn file_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (n, object) in objects.iter().enumerate() {
@@ -164,7 +191,7 @@ fn creator_and_validator_work_end_to_end_on_a_real_pdf() {
     ];
     let handbook = world.work().join("handbook.pdf");
     std::fs::write(&handbook, pdf(&pages)).unwrap();
-    std::fs::write(world.work().join("scan.pdf"), pdf(&[&[], &[]])).unwrap();
+    std::fs::write(world.work().join("scan.pdf"), scan()).unwrap();
     let documents = [
         "--config",
         "creator",
@@ -250,6 +277,96 @@ fn creator_and_validator_work_end_to_end_on_a_real_pdf() {
     assert!(
         !all.contains(folder.to_str().unwrap()),
         "it sees nothing of the creator's folder"
+    );
+}
+
+/// A DOCX as a word processor packs it, with a page break where it saw one.
+fn docx(pages: &[&str]) -> Vec<u8> {
+    let mut text = String::new();
+    for (n, page) in pages.iter().enumerate() {
+        let broken = if n == 0 {
+            ""
+        } else {
+            "<w:lastRenderedPageBreak/>"
+        };
+        text.push_str(&format!("<w:p><w:r>{broken}<w:t>{page}</w:t></w:r></w:p>"));
+    }
+    let types = "<Types xmlns=\"http://schemas.openxmlformats.org/package/2006/content-types\"/>";
+    let body = format!("<w:document><w:body>{text}</w:body></w:document>");
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in [("[Content_Types].xml", types), ("word/document.xml", &body)] {
+        let options = zip::write::SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Deflated);
+        writer.start_file(name, options).unwrap();
+        std::io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn word_html_markdown_and_plain_text_are_read_and_cited_by_page() {
+    let world = world(
+        json!({ "tools": { "domain": ["extract_document_text", "chunk_document", "cite_document"] } }),
+    );
+    let quote = STATEMENTS[1].1;
+    let inputs = [
+        ("policy.docx", docx(&["Invoices are kept.", quote])),
+        (
+            "policy.html",
+            format!("<h1>Policy</h1><p>{quote}</p>").into_bytes(),
+        ),
+        ("policy.md", format!("# Policy\n\n{quote}\n").into_bytes()),
+        ("policy.txt", format!("{quote}\n").into_bytes()),
+    ];
+    let mut arguments = vec!["--config".to_owned(), "mine".to_owned()];
+    let (mut extracts, mut cites) = (Vec::new(), Vec::new());
+    let chunk = |name: &str| json!({ "chunk_document": { "path": format!("documents/{name}"), "size": 200, "overlap": 0 } });
+    let chunks = ["policy.docx", "policy.md", "policy.docx"].map(chunk);
+    for (name, bytes) in &inputs {
+        std::fs::write(world.work().join(name), bytes).unwrap();
+        arguments.extend(["--document".to_owned(), (*name).to_owned()]);
+        let path = format!("documents/{name}");
+        extracts.push(json!({ "extract_document_text": { "path": path } }));
+        cites.push(json!({ "cite_document": { "path": path, "quote": quote } }));
+    }
+    let mut agents = two_phases();
+    let written = [write_file("output/count.md", "four\n")];
+    agents["tactical/task-002"] = json!([
+        turn(&extracts),
+        turn(&cites),
+        turn(&chunks),
+        turn(&written),
+        turn(&completing(5))
+    ]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = world.output(&mut run_command(&world, &agents, &arguments));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let answers = answers(&events(&world));
+    let extracted = text_of(&answers, "extract_document_text");
+    assert!(
+        extracted[0].contains("2 pages") && extracted[0].contains("[page 2]"),
+        "{extracted:?}"
+    );
+    assert!(
+        extracted.iter().all(|text| text.contains(quote)),
+        "{extracted:?}"
+    );
+    let cited = text_of(&answers, "cite_document");
+    let folder = folder(&world);
+    for (manifest, document) in [
+        ("chunks/manifest.json", "documents/policy.docx"),
+        ("chunks/policy.md/manifest.json", "documents/policy.md"),
+    ] {
+        let manifest = read_json(&folder.join(manifest));
+        assert_eq!(manifest["document"], document);
+        let chunk = manifest["chunks"][0]["file"].as_str().unwrap();
+        assert!(!read(&folder.join(chunk)).is_empty());
+    }
+    let pages: Vec<bool> = cited.iter().map(|text| text.ends_with("page 2")).collect();
+    assert_eq!(pages, [true, false, false, false], "{cited:?}");
+    assert!(
+        cited[1..].iter().all(|text| text.ends_with("page 1")),
+        "{cited:?}"
     );
 }
 

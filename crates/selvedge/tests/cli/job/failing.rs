@@ -114,3 +114,63 @@ fn with_three_tries_the_job_stops_and_goes_on_from_there_when_it_is_resumed() {
             .any(|request| request["messages"].to_string().contains("mind the gap"))
     );
 }
+
+#[test]
+fn a_job_that_has_failed_goes_on_from_the_beginning_of_its_last_phase() {
+    let world = world(json!({}));
+    let mut agents = two_phases();
+    agents["strategic/task-003"] = json!([
+        turn(&completing(4)),
+        turn(&completing(1)),
+        turn(&completing(1)),
+    ]);
+    let output = run(&world, &agents);
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let failed = world.session();
+    let place = folder(&world).join("output/error.json");
+    let error = read_json(&place);
+    assert_eq!(error["where"]["phase"], 3);
+    assert_eq!(
+        error["resume"],
+        format!("selvedge job run --resume {failed}")
+    );
+    let archive = read(&folder(&world).join("archive/phase_2.yaml"));
+
+    let better = script(&world, &two_phases());
+    let mut resume = world.command(&["job", "run", "--resume", &failed, "--script"]);
+    let output = world.output(resume.arg(better));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stdout.contains("Counted."), "{}", output.stdout);
+    assert!(
+        output.stderr.contains("from the beginning of phase 3"),
+        "{}",
+        output.stderr
+    );
+    assert!(!place.exists(), "it has not failed any more");
+    let count = read(&folder(&world).join("output/count.md"));
+    assert_eq!(
+        count, "forty-two\nwords\n",
+        "the phases before were not done again"
+    );
+    assert_eq!(read(&folder(&world).join("archive/phase_2.yaml")), archive);
+    let list = world.selvedge(&["job", "list"]);
+    assert!(
+        list.stdout.contains("12 todos in 3 phases"),
+        "{}",
+        list.stdout
+    );
+    assert!(list.stdout.contains("failed"), "{}", list.stdout);
+}
+
+#[test]
+fn without_a_search_endpoint_the_search_says_so_and_the_job_goes_on() {
+    let world = world(json!({ "tools": { "domain": ["web_search"] } }));
+    let output = run(&world, &searching());
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let answers = answers(&events(&world));
+    let (_, text, is_error) = answers
+        .iter()
+        .find(|(tool, _, _)| tool == "web_search")
+        .unwrap();
+    assert!(*is_error && text.contains("none is configured"), "{text}");
+}

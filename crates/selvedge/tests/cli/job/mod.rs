@@ -3,7 +3,9 @@
 mod configs;
 mod documents;
 mod failing;
+mod indexing;
 mod killing;
+mod models;
 mod paths;
 mod phases;
 mod size;

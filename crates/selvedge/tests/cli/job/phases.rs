@@ -60,7 +60,9 @@ fn a_job_of_two_phases_runs_to_its_end_and_nothing_but_files_passes_between_them
     );
     let list = world.selvedge(&["job", "list"]);
     assert!(
-        list.stdout.contains("mine") && list.stdout.contains("done"),
+        list.stdout.contains("mine")
+            && list.stdout.contains("done")
+            && list.stdout.contains("12 todos in 3 phases"),
         "{}",
         list.stdout
     );
@@ -71,8 +73,18 @@ fn a_job_of_two_phases_runs_to_its_end_and_nothing_but_files_passes_between_them
             .lines()
             .last()
             .unwrap()
-            .contains("RunFinished")
+            .contains("12 todos in 3 phases"),
+        "{}",
+        logs.stdout
     );
+    for line in [
+        "strategic task-001: Going on.",
+        "✓ append_file output/count.md",
+        "■■■■■ phase 2 (tactical), 5 of 5 todos",
+        "done Counted.",
+    ] {
+        assert!(logs.stdout.contains(line), "{line}: {}", logs.stdout);
+    }
     let verified = world.selvedge(&["audit", "verify"]);
     assert_eq!(verified.code, 0, "{}", verified.stderr);
 }
@@ -209,6 +221,15 @@ fn a_tool_of_the_other_phase_is_refused_by_name() {
         folder(&world).join("chunks/manifest.json").exists(),
         "in its own phase it works"
     );
+    // Who plans is told what can be done, and how much at once.
+    let system = |agent, task| sent(&world, agent, task)[0]["system"].to_string();
+    let planner = system("strategic", 1);
+    assert!(
+        planner.contains("- chunk_document: Cut a document"),
+        "{planner}"
+    );
+    assert!(planner.contains("5 to 20 todos"), "{planner}");
+    assert!(!system("tactical", 2).contains("- chunk_document"));
 }
 
 #[test]

@@ -103,3 +103,20 @@ fn a_job_of_five_hundred_turns_stays_below_the_threshold_and_loses_nothing() {
     assert_eq!(whole.count(), asked);
     assert!(asked >= TURNS - 60, "{asked}");
 }
+
+#[test]
+fn a_request_that_cannot_be_made_to_fit_fails_with_its_size_and_nothing_is_dropped() {
+    let world = world(json!({ "limits": { "context_threshold_tokens": 8_000 } }));
+    let long = "fact ".repeat(9_000);
+    let mut agents = two_phases();
+    agents["strategic/task-001"][0]["calls"][0] = write_file("notes/long.md", &long);
+    let output = run(&world, &agents);
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let error = read_json(&folder(&world).join("output/error.json"));
+    let what = error["what"].as_str().unwrap();
+    assert!(
+        what.contains("its conversation of about") && what.contains("does not fit into"),
+        "{what}"
+    );
+    assert_eq!(read(&folder(&world).join("notes/long.md")), long);
+}

@@ -112,3 +112,48 @@ fn a_job_that_is_cancelled_in_the_queue_is_done_by_nobody() {
     assert_eq!(states(&world)[0]["state"], "cancelled");
     assert!(!folder(&world).join("output/count.md").exists());
 }
+
+#[test]
+fn a_submitted_job_wakes_a_worker_that_looks_seldom() {
+    let world = world(json!({ "polling": { "interval_seconds": 3600 } }));
+    let script = script(&world, &short());
+    let mut worker = world.command(&["worker", "--config", "mine"]);
+    let mut worker = worker.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(worker.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(line.contains("looks every 3600 seconds"), "{line}");
+    // One that is not for this worker comes first, and stays where it is.
+    for config in ["defaults", "mine"] {
+        let mut submit = world.command(&["job", "submit", "--config", config, "--script"]);
+        let output = world.output(submit.arg(&script));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+    }
+    let state = |config: &str| {
+        let states = states(&world);
+        let job = states.iter().find(|job| job["config"] == config);
+        job.unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    until("the job is done", || state("mine") == "done");
+    assert_eq!(state("defaults"), "queued");
+    let pid = rustix::process::Pid::from_child(&worker);
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(worker.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_config_that_is_not_for_workers_is_refused_by_submit_and_by_workers() {
+    let world = world(json!({ "polling": { "enabled": false } }));
+    for arguments in [
+        &["job", "submit", "--config", "mine"][..],
+        &["worker", "--config", "mine"],
+    ] {
+        let output = world.selvedge(arguments);
+        assert_eq!(output.code, 2, "{}", output.stderr);
+        assert!(
+            output.stderr.contains("`polling.enabled` is false"),
+            "{}",
+            output.stderr
+        );
+    }
+}
