@@ -22,6 +22,10 @@ const WASTE_MAX: i64 = 1;
 /// Below this many it is not worth the while.
 const WASTE_MIN: i64 = 4_000;
 
+/// Takes every vector away, also those that answers are kept under.
+const FORGET_VECTORS: &str =
+    "DELETE FROM vectors; DELETE FROM postings; UPDATE answers SET vector = NULL;";
+
 /// A node and how near it is, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
@@ -242,10 +246,18 @@ impl Index {
             return Err(KnowledgeError::Dimension { expected, actual });
         }
         let (condition, values) = filter.sql();
-        let sql = format!(
-            "SELECT n.key, v.embedding FROM vectors v JOIN nodes n ON n.key = v.node
-             WHERE {condition}"
-        );
+        // Without a filter, who is superseded is looked up for the best only.
+        let sql = match filter.is_narrow() {
+            true => format!(
+                "SELECT n.key, v.embedding FROM vectors v JOIN nodes n ON n.key = v.node
+                 WHERE {condition}"
+            ),
+            false => "SELECT node, embedding FROM vectors".to_owned(),
+        };
+        let values = match filter.is_narrow() {
+            true => values,
+            false => Vec::new(),
+        };
         let mut find = self.connection.prepare_cached(&sql)?;
         let mut rows = find.query(rusqlite::params_from_iter(values))?;
         let mut found = Vec::new();
@@ -265,6 +277,21 @@ impl Index {
                 .then(a.node.cmp(&b.node))
         };
         found.sort_unstable_by(by_likeness);
+        if !filter.is_narrow() && !filter.with_superseded {
+            let mut is_superseded = self.connection.prepare_cached(
+                "SELECT 1 FROM nodes WHERE key = ?1 AND superseded_by IS NOT NULL",
+            )?;
+            let mut current = Vec::with_capacity(count);
+            for near in found {
+                if current.len() == count {
+                    break;
+                }
+                if !is_superseded.exists([near.node])? {
+                    current.push(near);
+                }
+            }
+            return Ok(current);
+        }
         found.truncate(count);
         Ok(found)
     }
@@ -275,9 +302,7 @@ impl Index {
         if self.embedder().is_slow() {
             // They are made one after the other, by `make_vectors`.
             return self.transaction(|index| {
-                index
-                    .connection
-                    .execute_batch("DELETE FROM vectors; DELETE FROM postings;")?;
+                index.connection.execute_batch(FORGET_VECTORS)?;
                 index.set_remark("embedder", &stored)
             });
         }
@@ -296,9 +321,7 @@ impl Index {
             }
         }
         self.transaction(|index| {
-            index
-                .connection
-                .execute_batch("DELETE FROM vectors; DELETE FROM postings;")?;
+            index.connection.execute_batch(FORGET_VECTORS)?;
             for (row, domain, vector) in &made {
                 let is_there = index
                     .connection
