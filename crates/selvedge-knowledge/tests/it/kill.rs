@@ -28,12 +28,12 @@ const STANDING: &str = "standing";
 const FILES: usize = 600;
 const FUNCTIONS: usize = 15;
 /// Places at which a process that indexes from nothing is killed.
-const PLACES: usize = 8;
+const PLACES: usize = 6;
 /// Moments at which one is killed by the clock, spread over its life.
-const MOMENTS: u32 = 4;
+const MOMENTS: u32 = 3;
 /// Files that are edited, and places at which a process is killed that reads them again.
 const EDITED: usize = 450;
-const PLACES_AGAIN: usize = 4;
+const PLACES_AGAIN: usize = 3;
 
 fn text(n: usize, functions: usize) -> String {
     let function = |m: usize| {
