@@ -90,6 +90,12 @@ pub fn resident_kb() -> f64 {
     pages * 4.0
 }
 
+/// The most resident memory that this process ever had, in kilobytes.
+pub fn peak_kb() -> f64 {
+    // Linux counts it in kilobytes.
+    usage().ru_maxrss as f64
+}
+
 #[allow(unsafe_code)]
 fn usage() -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();

@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use selvedge_knowledge::{
-    Clock, Discretion, Filter, Hashed, Index, Listing, MODES, Node, NodeType, Project, Query, Time,
-    evaluate, index_project, questions_from_comments,
+    Budget, Candidate, Clock, Discretion, Domain, Embedder, Evidence, Filter, Hashed, Index,
+    Listing, MODES, Model, Node, NodeType, Piece, Project, Query, Time, Vector, conflicts_among,
+    evaluate, index_project, prompt, questions_from_comments, select,
 };
 use selvedge_tool::Secrets;
 
-use crate::figures::{Figures, resident_kb};
+use crate::figures::{Figures, peak_kb};
 use crate::rig::scratch;
 
 /// Lines of the project that is read.
@@ -35,12 +36,17 @@ impl Discretion for Private {
     }
 }
 
-/// Measures all of it.
-pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
-    reading(figures)?;
-    asking(figures)?;
-    finding(figures)
-}
+type Measure = fn(&mut Figures) -> anyhow::Result<()>;
+
+/// The parts, each of which can be measured alone. Memory is the most that the process
+/// ever had, so its figures are right only where a part is measured alone.
+pub const PARTS: [(&str, Measure); 5] = [
+    ("knowledge-reading", reading),
+    ("knowledge-asking", asking),
+    ("knowledge-dense", asking_of_a_dense_one),
+    ("knowledge-choosing", choosing),
+    ("knowledge-finding", finding),
+];
 
 fn clock() -> Clock {
     Arc::new(|| Time(4_000_000_000_000))
@@ -98,7 +104,6 @@ fn reading(figures: &mut Figures) -> anyhow::Result<()> {
     std::fs::create_dir(&root)?;
     let lines = project(&root)?;
     let index = Index::open(&folder.path().join("index.db"), Arc::new(Hashed), clock())?;
-    let before = resident_kb();
     let begun = Instant::now();
     read(&index, &root)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -108,8 +113,14 @@ fn reading(figures: &mut Figures) -> anyhow::Result<()> {
         "s",
         Some(15.0),
     );
-    let grown = (resident_kb() - before) / 1024.0;
-    figures.add("memory that indexing takes", grown, "MB", Some(400.0));
+    let megabytes = std::fs::metadata(index.path())?.len() as f64 / 1e6;
+    figures.add("that index on disk", megabytes, "MB", None);
+    figures.add(
+        "memory of indexing, at most",
+        peak_kb() / 1024.0,
+        "MB",
+        Some(400.0),
+    );
     let file = root.join("part0/file0.rs");
     let mut text = std::fs::read_to_string(&file)?;
     text.push_str("\npub fn something_new() -> u8 {\n    7\n}\n");
@@ -118,6 +129,10 @@ fn reading(figures: &mut Figures) -> anyhow::Result<()> {
     read(&index, &root)?;
     let millis = begun.elapsed().as_secs_f64() * 1e3;
     figures.add("indexing after one edited file", millis, "ms", Some(200.0));
+    let begun = Instant::now();
+    read(&index, &root)?;
+    let millis = begun.elapsed().as_secs_f64() * 1e3;
+    figures.add("finding that nothing was edited", millis, "ms", None);
     Ok(())
 }
 
@@ -152,45 +167,47 @@ fn word(rank: u64) -> String {
     word
 }
 
-fn asking(figures: &mut Figures) -> anyhow::Result<()> {
-    let folder = scratch()?;
-    let index = Index::open(&folder.path().join("index.db"), Arc::new(Hashed), clock())?;
-    let begun = Instant::now();
-    for some in (0..ENTRIES).collect::<Vec<_>>().chunks(2_000) {
+/// An index of so many entries.
+fn entries(folder: &Path, count: usize, embedder: Arc<dyn Embedder>) -> anyhow::Result<Index> {
+    let index = Index::open(&folder.join("index.db"), embedder, clock())?;
+    for some in (0..count).collect::<Vec<_>>().chunks(2_000) {
         let node = |n: &usize| {
-            let mut node = Node::new(format!("n{n}"), NodeType::Function, word(*n as u64 * 7));
+            let node_type = match n % 4 {
+                0 => NodeType::Decision,
+                _ => NodeType::Function,
+            };
+            let mut node = Node::new(format!("n{n}"), node_type, word(*n as u64 * 7));
             node.path = Some(format!("src/part{}/file{}.rs", n % 50, n / 20));
             node.with_content(text(*n)).verified()
         };
         let nodes: Vec<Node> = some.iter().map(node).collect();
         index.put(&nodes)?;
     }
+    Ok(index)
+}
+
+/// Five of the words of some entry, rare and common.
+fn question(n: usize) -> String {
+    let whole = text(n * 487);
+    let words: Vec<&str> = whole.split(' ').skip(n % 20).take(5).collect();
+    words.join(" ")
+}
+
+fn asking(figures: &mut Figures) -> anyhow::Result<()> {
+    let folder = scratch()?;
+    let begun = Instant::now();
+    let index = entries(folder.path(), ENTRIES, Arc::new(Hashed))?;
     let seconds = begun.elapsed().as_secs_f64();
     figures.add(format!("storing {ENTRIES} entries"), seconds, "s", None);
     let mut times = Vec::new();
     for n in 0..QUESTIONS {
-        // The words of some entry, five of them, rare and common.
-        let whole = text(n * 487);
-        let words: Vec<&str> = whole.split(' ').skip(n % 20).take(5).collect();
-        let query = Query::new(words.join(" "));
+        let query = Query::new(question(n));
         let begun = Instant::now();
         std::hint::black_box(index.search(&query)?);
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| times[(times.len() as f64 * share) as usize];
-    figures.add(
-        format!("a question at {ENTRIES} entries, p50"),
-        at(0.5),
-        "ms",
-        Some(15.0),
-    );
-    figures.add(
-        format!("a question at {ENTRIES} entries, p99"),
-        at(0.99),
-        "ms",
-        Some(60.0),
-    );
+    let what = format!("a question at {ENTRIES} entries");
+    quantiles(figures, &what, times, (15.0, 60.0));
     let begun = Instant::now();
     let file = index.path().to_owned();
     let opened = Index::open_existing(&file, Arc::new(Hashed), clock())?;
@@ -203,11 +220,108 @@ fn asking(figures: &mut Figures) -> anyhow::Result<()> {
         None,
     );
     figures.add(
-        "memory after all of it",
-        resident_kb() / 1024.0,
+        "memory of storing and asking, at most",
+        peak_kb() / 1024.0,
         "MB",
         Some(400.0),
     );
+    Ok(())
+}
+
+/// Vectors of a sentence model's size, without its cost: of every word, a place in each.
+struct Dense;
+
+const DENSE: usize = 384;
+
+impl Embedder for Dense {
+    fn model(&self) -> Model {
+        Model {
+            name: "as-large-as-minilm".into(),
+            dimensions: DENSE,
+        }
+    }
+
+    fn embed(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vector>, String> {
+        let vector = |piece: &Piece<'_>| {
+            let mut values = vec![0.01f32; DENSE];
+            for word in piece.text.split(' ') {
+                let hash = word
+                    .bytes()
+                    .fold(7usize, |h, b| h.wrapping_mul(31) ^ usize::from(b));
+                for step in 1..9 {
+                    values[hash.wrapping_mul(step * 2 + 1) % DENSE] += 1.0;
+                }
+            }
+            Vector::Dense(values)
+        };
+        Ok(pieces.iter().map(vector).collect())
+    }
+}
+
+/// The exact scan of dense vectors: whether it has to give way to an approximate index
+/// is decided by this figure.
+fn asking_of_a_dense_one(figures: &mut Figures) -> anyhow::Result<()> {
+    let folder = scratch()?;
+    let index = entries(folder.path(), ENTRIES, Arc::new(Dense))?;
+    let mut times = Vec::new();
+    for n in 0..QUESTIONS / 4 {
+        let query = Query::new(question(n));
+        let begun = Instant::now();
+        std::hint::black_box(index.search(&query)?);
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let what = format!("a question at {ENTRIES} dense vectors");
+    quantiles(figures, &what, times, (15.0, 60.0));
+    figures.add(
+        "memory with dense vectors, at most",
+        peak_kb() / 1024.0,
+        "MB",
+        Some(400.0),
+    );
+    Ok(())
+}
+
+fn quantiles(figures: &mut Figures, what: &str, mut times: Vec<f64>, goals: (f64, f64)) {
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[(times.len() as f64 * share) as usize];
+    figures.add(format!("{what}, p50"), at(0.5), "ms", Some(goals.0));
+    figures.add(format!("{what}, p99"), at(0.99), "ms", Some(goals.1));
+}
+
+/// A search among one domain of ten thousand entries, and the same with everything that
+/// follows before a model sees it: conflicts, trust, freshness, selection, prompt.
+fn choosing(figures: &mut Figures) -> anyhow::Result<()> {
+    let folder = scratch()?;
+    let index = entries(folder.path(), 10_000, Arc::new(Hashed))?;
+    let (mut filtered, mut chosen) = (Vec::new(), Vec::new());
+    for n in 0..QUESTIONS {
+        let text = question(n);
+        let filter = Filter::of(Domain::History);
+        let query = Query::new(text.clone()).within(filter);
+        let begun = Instant::now();
+        std::hint::black_box(index.search(&query)?);
+        filtered.push(begun.elapsed().as_secs_f64() * 1e3);
+        let begun = Instant::now();
+        let found = index.search(&Query::new(text.clone()))?;
+        let nodes: Vec<Node> = found.hits.iter().map(|hit| hit.node.clone()).collect();
+        let supports = |used: &str| Evidence::supports(&index, used).is_some();
+        let conflicts = conflicts_among(&nodes, supports, index.now());
+        let candidates: Vec<Candidate> = found
+            .hits
+            .into_iter()
+            .map(|hit| Candidate {
+                similarity: hit.similarity,
+                node: hit.node,
+            })
+            .collect();
+        let picked = select(&candidates, &Budget::default(), index.now());
+        std::hint::black_box(prompt(&text, &conflicts, &picked));
+        chosen.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let what = "a filtered question at 10,000 entries";
+    quantiles(figures, what, filtered, (30.0, 30.0));
+    let what = "context chosen at 10,000 entries";
+    quantiles(figures, what, chosen, (100.0, 100.0));
     Ok(())
 }
 

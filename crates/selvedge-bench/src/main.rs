@@ -5,7 +5,8 @@
 //! Run with `cargo run --release -p selvedge-bench`, after `cargo build
 //! --release -p selvedge` for the figures of the binary itself. Arguments choose
 //! groups: `turns`, `crowd`, `missions`, `gate`, `resume`, `policy`, `start`, `sandbox`,
-//! `secrets`, `knowledge`, `journal`.
+//! `secrets`, `knowledge` (or one of its parts: `knowledge-reading`, `knowledge-asking`,
+//! `knowledge-dense`, `knowledge-choosing`, `knowledge-finding`), `journal`.
 
 mod crowd;
 mod figures;
@@ -58,8 +59,10 @@ fn main() -> anyhow::Result<()> {
     if wants("secrets") {
         secrets::measure(&mut figures)?;
     }
-    if wants("knowledge") {
-        knowledge::measure(&mut figures)?;
+    for (part, measure) in knowledge::PARTS {
+        if wants("knowledge") || chosen.iter().any(|c| c == part) {
+            measure(&mut figures)?;
+        }
     }
     if wants("journal") {
         journal::measure(&mut figures)?;

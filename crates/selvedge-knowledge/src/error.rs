@@ -59,6 +59,22 @@ pub enum KnowledgeError {
         /// Why.
         why: String,
     },
+    /// A line of a corpus is not what a corpus is made of: correct it.
+    #[error("`{path}` cannot be loaded: line {line} is not a record: {why}")]
+    Record {
+        /// The corpus.
+        path: String,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no such conflict: look which there are.
+    #[error("there is no conflict {id}")]
+    NoConflict {
+        /// What was asked for.
+        id: i64,
+    },
     /// The store failed underneath; nothing was half done.
     #[error("the index did not answer: {0}")]
     Store(#[from] rusqlite::Error),

@@ -256,6 +256,11 @@ impl From<KnowledgeError> for Error {
             KnowledgeError::Circle { .. } | KnowledgeError::Request(_) => {
                 Self::usage(error.to_string())
             }
+            KnowledgeError::Record { .. } => Self::usage(error.to_string()).hint(
+                "a record is a line such as `{\"id\": \"tea\", \"text\": \"The kettle whistles.\"}`",
+            ),
+            KnowledgeError::NoConflict { .. } => Self::usage(error.to_string())
+                .hint("`selvedge knowledge conflicts` lists those that are open"),
             KnowledgeError::File { .. } => {
                 Self::usage(error.to_string()).hint("name something that can be read")
             }

@@ -103,6 +103,70 @@ pub(super) const LOOKUPS: &[Lookup] = &[
         act: get_decisions,
     },
     Lookup {
+        name: "get_approach_statistics",
+        description: "How approaches like this one have fared, and whether to look for another.",
+        arguments: || json!({ "approach": text("What one would do.") }),
+        required: &["approach"],
+        act: |asked| {
+            let told = asked.index.approach_statistics(asked.wanted("approach")?)?;
+            Ok(json!(told))
+        },
+    },
+    Lookup {
+        name: "mark_decision_outcome",
+        description: "Record what became of a decision.",
+        arguments: || {
+            json!({
+                "id": text("The decision's id."),
+                "outcome": word(&["success", "partial", "failure"], "What became of it."),
+                "notes": text("What was learned."),
+            })
+        },
+        required: &["id", "outcome"],
+        act: |asked| {
+            let (id, outcome) = (asked.wanted("id")?, asked.wanted("outcome")?);
+            let notes = asked.text("notes").unwrap_or_default();
+            Ok(json!(asked.index.mark_outcome(id, outcome, notes)?))
+        },
+    },
+    Lookup {
+        name: "promote_entry",
+        description: "Let all sessions read an entry of this session's history.",
+        arguments: || json!({ "id": text("The entry's id.") }),
+        required: &["id"],
+        act: |asked| {
+            asked.index.promote(asked.wanted("id")?)?;
+            Ok(json!({ "promoted": true }))
+        },
+    },
+    Lookup {
+        name: "get_conflicts",
+        description: "Contradictions in what is known that nobody has settled.",
+        arguments: || json!({ "limit": limit(10) }),
+        required: &[],
+        act: |asked| {
+            let mut open = asked.index.conflicts(false)?;
+            open.truncate(asked.limit(10));
+            Ok(json!({ "count": open.len(), "conflicts": open }))
+        },
+    },
+    Lookup {
+        name: "settle_conflict",
+        description: "Record how a contradiction was settled.",
+        arguments: || {
+            json!({
+                "id": { "type": "integer", "description": "Its number, from get_conflicts." },
+                "resolution": text("What holds, and why."),
+            })
+        },
+        required: &["id", "resolution"],
+        act: |asked| {
+            let id = asked.input.get("id").and_then(Value::as_i64).unwrap_or(-1);
+            asked.index.settle(id, asked.wanted("resolution")?)?;
+            Ok(json!({ "settled": true }))
+        },
+    },
+    Lookup {
         name: "get_code_for_history",
         description: "The code that an entry of history is about.",
         arguments: || json!({ "id": text("The entry's id."), "limit": limit(10) }),

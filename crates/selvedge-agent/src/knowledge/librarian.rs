@@ -1,6 +1,6 @@
 //! What exists: code, found and followed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use selvedge_knowledge::{
     Domain, EdgeType, Filter, KnowledgeError, NodeType, Query, Towards, tokens,
@@ -82,6 +82,20 @@ pub(super) const LOOKUPS: &[Lookup] = &[
         arguments: following,
         required: &["symbol"],
         act: |asked| follow(asked, Towards::Source),
+    },
+    Lookup {
+        name: "get_blast_radius",
+        description: "What may break when a symbol changes: who uses it, and who uses those, the \
+                      nearest first, with the latest that was done to the symbol.",
+        arguments: || {
+            json!({
+                "symbol": text("Its id or name."),
+                "depth": { "type": "integer", "minimum": 1, "maximum": DEPTH_MAX,
+                           "description": "How many steps far. Default: 3." },
+            })
+        },
+        required: &["symbol"],
+        act: get_blast_radius,
     },
     Lookup {
         name: "find_similar_symbols",
@@ -240,6 +254,22 @@ fn follow(asked: &Asked<'_>, towards: Towards) -> Result<Value, KnowledgeError> 
         .index
         .follow(&id, edges, towards, depth, REACHED_MAX)?;
     Ok(shown::edges(&found, asked.index.now()))
+}
+
+fn get_blast_radius(asked: &Asked<'_>) -> Result<Value, KnowledgeError> {
+    let symbol = asked.wanted("symbol")?;
+    let depth = asked.number("depth", 3).clamp(1, DEPTH_MAX);
+    let reached = asked.index.blast_radius(symbol, depth, REACHED_MAX)?;
+    let now = asked.index.now();
+    let mut shown = shown::edges(&reached, now);
+    let files: BTreeSet<&str> = reached
+        .iter()
+        .filter_map(|edge| edge.node.path.as_deref())
+        .collect();
+    shown["files"] = json!(files);
+    let history = asked.index.history_of_code(symbol, 3)?;
+    shown["history"] = shown::nodes(&history, now)["results"].take();
+    Ok(shown)
 }
 
 fn find_similar(asked: &Asked<'_>) -> Result<Value, KnowledgeError> {

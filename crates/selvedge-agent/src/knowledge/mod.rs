@@ -6,6 +6,7 @@
 //! index. All of them read or write only the index, and doing one twice is harmless.
 
 mod academic;
+mod answers;
 mod archivalist;
 mod librarian;
 mod memory;
@@ -35,6 +36,7 @@ pub fn knowledge_tools(open: &OpenIndex) -> Vec<Arc<dyn Tool>> {
             .map(|lookup| ("archivalist", lookup)),
     );
     let rows = rows.chain(academic::LOOKUPS.iter().map(|lookup| ("academic", lookup)));
+    let rows = rows.chain(answers::LOOKUPS.iter().map(|lookup| ("answers", lookup)));
     let rows = rows.chain(memory::LOOKUPS.iter().map(|lookup| ("memory", lookup)));
     rows.map(|(bundle, lookup)| -> Arc<dyn Tool> {
         Arc::new(Looking {

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use selvedge_knowledge::{Domain, EdgeType, Hashed, Index, Node, NodeType, Summary, Time, tokens};
+use selvedge_knowledge::{
+    Conflict, ConflictKind, Domain, EdgeType, Hashed, Index, Node, NodeType, Summary, Time, tokens,
+};
 use selvedge_tool::Caller;
 use serde_json::{Value, json};
 
-use super::{Asked, Lookup, OpenIndex, academic, archivalist, knowledge_tools, librarian, memory};
+use super::{
+    Asked, Lookup, OpenIndex, academic, answers, archivalist, knowledge_tools, librarian, memory,
+};
 
 struct Desk {
     _folder: tempfile::TempDir,
@@ -77,6 +81,7 @@ fn all() -> impl Iterator<Item = &'static Lookup> {
         librarian::LOOKUPS,
         archivalist::LOOKUPS,
         academic::LOOKUPS,
+        answers::LOOKUPS,
         memory::LOOKUPS,
     ];
     tables.into_iter().flatten()
@@ -109,7 +114,7 @@ fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds_together() {
             assert!(schema["properties"].get(required).is_some(), "{required}");
         }
     }
-    assert_eq!(names.len(), 33);
+    assert_eq!(names.len(), 42);
 }
 
 fn unopened() -> OpenIndex {
@@ -130,9 +135,10 @@ fn tools_come_in_bundles_and_open_nothing_before_they_are_used() {
             of("librarian"),
             of("archivalist"),
             of("academic"),
+            of("answers"),
             of("memory")
         ),
-        (9, 7, 7, 10)
+        (10, 12, 7, 3, 10)
     );
 }
 
@@ -289,4 +295,86 @@ fn notes_and_failures_are_kept_for_the_caller() {
     desk.ask("save_checkpoint", saved);
     let resumed = desk.ask("resume_task", json!({ "task_id": "latest" }));
     assert_eq!(resumed["hint"], "continue with: go on");
+}
+
+#[test]
+fn an_answer_is_recalled_in_other_words_and_only_if_it_was_sure() {
+    let desk = Desk::new();
+    let asked = |subject: &str| json!({ "intent": "explain", "subject": subject });
+    let unknown = desk.ask("recall_answer", asked("the backoff of the gate"));
+    assert_eq!(unknown["found"], false);
+    let mut answer = asked("the backoff of the gate");
+    answer["answer"] = "It doubles [1].".into();
+    answer["files"] = json!(["src/retry.rs"]);
+    let mut unsure = answer.clone();
+    unsure["confidence"] = 0.5.into();
+    assert_eq!(desk.ask("keep_answer", unsure)["kept"], false);
+    assert_eq!(desk.ask("keep_answer", answer)["kept"], true);
+    let recalled = desk.ask("recall_answer", asked("gate backoff?"));
+    assert_eq!(recalled["answer"], "It doubles [1].");
+    let checked = desk.ask(
+        "check_citations",
+        json!({ "answer": "It doubles [1], nine times [9].", "sources": ["doc:a"] }),
+    );
+    assert_eq!(checked["sources"], json!(["doc:a"]));
+    assert_eq!(checked["fabricated"], json!([9]));
+}
+
+#[test]
+fn what_may_break_comes_with_its_files_and_what_was_done_before() {
+    let desk = Desk::new();
+    let done = json!({ "content": "Made it gentler.", "summary_type": "bug_fix",
+                       "code_references": ["backoff"] });
+    desk.ask("store_summary", done);
+    let radius = desk.ask("get_blast_radius", json!({ "symbol": "backoff" }));
+    assert_eq!(ids(&radius), ["code:src/retry.rs#send"]);
+    assert_eq!(radius["files"], json!(["src/retry.rs"]));
+    assert_eq!(radius["history"][0]["kind"], "bug_fix");
+}
+
+#[test]
+fn a_decision_is_promoted_judged_and_its_conflicts_are_settled() {
+    let desk = Desk::new();
+    let decided = json!({ "content": "Use Redis for caching.", "summary_type": "decision" });
+    let id = desk.ask("store_summary", decided)["node_id"].clone();
+    desk.ask("promote_entry", json!({ "id": id }));
+    assert!(desk.index.node(id.as_str().unwrap()).unwrap().promoted);
+    let told = desk.ask(
+        "mark_decision_outcome",
+        json!({ "id": id, "outcome": "failure", "notes": "too much memory" }),
+    );
+    assert_eq!(told["suggest_alternative"], true);
+    let approach = json!({ "approach": "use redis for caching" });
+    assert_eq!(desk.ask("get_approach_statistics", approach), told);
+    let conflict = Conflict {
+        kind: ConflictKind::Semantic,
+        subject: "caching".into(),
+        node_a: id.as_str().unwrap().into(),
+        node_b: "doc:a".into(),
+        description: "Redis against none".into(),
+        suggestion: "ask".into(),
+    };
+    desk.index.record_conflicts(&[conflict]).unwrap();
+    let open = desk.ask("get_conflicts", json!({}));
+    assert_eq!(open["count"], 1);
+    let number = &open["conflicts"][0]["id"];
+    desk.ask(
+        "settle_conflict",
+        json!({ "id": number, "resolution": "no cache" }),
+    );
+    assert_eq!(desk.ask("get_conflicts", json!({}))["count"], 0);
+}
+
+#[test]
+fn what_does_not_hold_is_shown_as_unverified() {
+    let desk = Desk::new();
+    let wrong = json!({ "content": "The Scheduler is in src/scheduler.rs and works.",
+                        "summary_type": "task_completion" });
+    let stored = desk.ask("store_summary", wrong);
+    assert_eq!(stored["verified"], false);
+    let found = desk.ask("search_history", json!({ "query": "scheduler works" }));
+    let shown = &found["results"][0];
+    assert_eq!(shown["id"], stored["node_id"]);
+    let trust = shown["trust"].as_str().unwrap();
+    assert!(trust.starts_with("20 Unverified"), "{trust}");
 }

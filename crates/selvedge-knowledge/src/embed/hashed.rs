@@ -28,7 +28,7 @@ pub struct Hashed;
 impl Embedder for Hashed {
     fn model(&self) -> Model {
         Model {
-            name: "hashed-n-grams-2".into(),
+            name: "hashed-n-grams-3".into(),
             dimensions: DIMENSIONS,
         }
     }

@@ -52,6 +52,19 @@ impl Vector {
         }
     }
 
+    /// The cosine of the angle between two of one origin; 0 if they are of two.
+    pub(crate) fn likeness(&self, other: &Self) -> f32 {
+        match (self, other) {
+            (Self::Dense(a), Self::Dense(b)) if a.len() == b.len() => cosine(a, b),
+            (Self::Sparse(a), Self::Sparse(b)) => {
+                let of = |dim: u16| b.binary_search_by_key(&dim, |entry| entry.0).ok();
+                let shared = a.iter().filter_map(|(dim, w)| Some((*w, b[of(*dim)?].1)));
+                shared.map(|(a, b)| weight(a) * weight(b)).sum()
+            }
+            _ => 0.0,
+        }
+    }
+
     /// As it is stored: little-endian throughout.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -144,8 +157,21 @@ pub(crate) fn weight(stored: u8) -> f32 {
 
 /// The cosine of the angle between two vectors; 0 if one of them has no length.
 pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
-    let (mut dot, mut aa, mut bb) = (0.0f32, 0.0f32, 0.0f32);
-    for (x, y) in a.iter().zip(b) {
+    const LANES: usize = 16;
+    // Sums side by side, which a processor adds at once; a single sum has to wait for
+    // each addition before the next, because the order of additions is observable.
+    let (mut dots, mut aas, mut bbs) = ([0.0f32; LANES], [0.0f32; LANES], [0.0f32; LANES]);
+    let whole = a.len().min(b.len()) / LANES * LANES;
+    for (xs, ys) in a[..whole].chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+        for lane in 0..LANES {
+            dots[lane] += xs[lane] * ys[lane];
+            aas[lane] += xs[lane] * xs[lane];
+            bbs[lane] += ys[lane] * ys[lane];
+        }
+    }
+    let sum = |lanes: [f32; LANES]| lanes.iter().sum::<f32>();
+    let (mut dot, mut aa, mut bb) = (sum(dots), sum(aas), sum(bbs));
+    for (x, y) in a[whole..].iter().zip(&b[whole..]) {
         dot += x * y;
         aa += x * x;
         bb += y * y;
@@ -153,5 +179,32 @@ pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
     match aa * bb {
         lengths if lengths > 0.0 => dot / lengths.sqrt(),
         _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cosine_is_the_same_whatever_the_length() {
+        for length in [1usize, 5, 16, 40, 384] {
+            let a: Vec<f32> = (0..length).map(|n| (n % 7) as f32 + 0.5).collect();
+            let b: Vec<f32> = (0..length).map(|n| 3.0 - (n % 5) as f32).collect();
+            let exact = |f: &dyn Fn(f64, f64) -> f64| {
+                let pairs = a.iter().zip(&b);
+                pairs
+                    .map(|(x, y)| f(f64::from(*x), f64::from(*y)))
+                    .sum::<f64>()
+            };
+            let lengths = exact(&|x, _| x * x) * exact(&|_, y| y * y);
+            let expected = exact(&|x, y| x * y) / lengths.sqrt();
+            let found = f64::from(cosine(&a, &b));
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{length}: {found} {expected}"
+            );
+        }
+        assert!(cosine(&[0.0; 20], &[1.0; 20]).abs() < 1e-9);
     }
 }

@@ -105,7 +105,11 @@ pub(super) fn prepare(
 }
 
 fn embed(nodes: &[Node], embedder: &dyn Embedder) -> std::result::Result<Vec<Vector>, String> {
-    let texts: Vec<String> = nodes.iter().map(crate::store::embedded_text).collect();
+    let is_sparse = embedder.is_sparse();
+    let texts = nodes
+        .iter()
+        .map(|node| crate::store::embedded_text(node, is_sparse));
+    let texts: Vec<String> = texts.collect();
     let pieces: Vec<Piece<'_>> = nodes
         .iter()
         .zip(&texts)

@@ -54,9 +54,12 @@ pub fn load_jsonl(
         if line.trim().is_empty() {
             continue;
         }
-        let record: Record = serde_json::from_str(line).map_err(|error| {
-            KnowledgeError::file(path, format!("line {number} is not a record: {error}"))
-        })?;
+        let record: Record =
+            serde_json::from_str(line).map_err(|error| KnowledgeError::Record {
+                path: path.display().to_string(),
+                line: number,
+                why: error.to_string(),
+            })?;
         nodes.push(node(record, discretion, &mut before));
     }
     let total = nodes.len();

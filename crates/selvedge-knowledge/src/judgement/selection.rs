@@ -170,6 +170,37 @@ mod tests {
     }
 
     #[test]
+    fn no_selection_exceeds_its_budget() {
+        let sizes = [900, 1, 40, 333, 7, 120, 64, 2_000, 15];
+        let all: Vec<Candidate> = (0..)
+            .zip(sizes)
+            .map(|(n, chars)| candidate(&format!("c{n}"), chars, 0.9 - 0.05 * f64::from(n)))
+            .collect();
+        for tokens_max in 0..700 {
+            let budget = Budget {
+                tokens_max,
+                ..Budget::default()
+            };
+            let picked = select(&all, &budget, Time(0));
+            let used: usize = picked.iter().map(|p| p.tokens).sum();
+            assert!(used <= tokens_max, "{used} of {tokens_max}");
+            // What was left out would not have fitted any more.
+            let is_in = |one: &&Candidate| picked.iter().any(|p| p.node.id == one.node.id);
+            let least = select(&all, &Budget::default(), Time(0));
+            let left = least
+                .iter()
+                .filter(|p| !all.iter().filter(is_in).any(|one| one.node.id == p.node.id));
+            for one in left {
+                assert!(
+                    used + one.tokens > tokens_max,
+                    "{} at {tokens_max}",
+                    one.node.id
+                );
+            }
+        }
+    }
+
+    #[test]
     fn the_cut_text_is_what_counts_and_no_character_is_broken() {
         let budget = Budget {
             tokens_max: 30,

@@ -2,12 +2,14 @@
 //!
 //! The key is what is wanted and of what, not the wording. An answer is kept with the
 //! files it rests on and their hashes; when one of them changes, it is gone. Empty answers
-//! are not kept: a new file may hold a better one.
+//! are not kept: a new file may hold a better one. A question that only asks for something
+//! is also the same if its vector is nearly the same.
 
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::embed::Vector;
 use crate::error::Result;
 use crate::store::Index;
 use crate::time::Time;
@@ -17,6 +19,9 @@ use crate::words::telling;
 const SURE: f64 = 0.8;
 /// Answers that are kept at most; those asked for least go first.
 const ANSWERS_MAX: i64 = 5_000;
+/// Questions whose vectors are this much alike are the same, where no key says what is
+/// meant: rephrased ones lie between 0.78 and 0.90.
+const ALIKE: f32 = 0.8;
 
 /// What a question wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,6 +50,11 @@ impl Intent {
             Self::Explain | Self::Historical | Self::Similar => Some(30),
             Self::General => Some(15),
         }
+    }
+
+    /// Whether a subject that is nearly the same will do.
+    fn is_by_likeness(self) -> bool {
+        matches!(self, Self::General | Self::Similar)
     }
 
     fn name(self) -> &'static str {
@@ -105,7 +115,12 @@ impl Index {
         if key.confidence < SURE {
             return Ok(None);
         }
-        let (intent, subject) = (key.intent.name(), key.plain());
+        let (intent, mut subject) = (key.intent.name(), key.plain());
+        if key.intent.is_by_likeness()
+            && let Some(alike) = self.subject_like(intent, &subject)?
+        {
+            subject = alike;
+        }
         let found: Option<(String, i64, u32, Option<i64>)> = self
             .connection
             .prepare_cached(
@@ -150,13 +165,19 @@ impl Index {
             .intent
             .minutes()
             .map(|minutes| now.minutes_after(minutes).0);
+        // Without a vector it is found by its words.
+        let vector = match key.intent.is_by_likeness() {
+            true => self.vector_for(&subject).ok().flatten(),
+            false => None,
+        };
+        let vector = vector.map(|vector| vector.to_bytes());
         self.transaction(|index| {
             let sql = "DELETE FROM answers WHERE intent = ?1 AND subject = ?2";
             index.connection.execute(sql, params![intent, subject])?;
             index.connection.execute(
-                "INSERT INTO answers (intent, subject, reply, created, expires)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![intent, subject, reply.to_string(), now.0, expires],
+                "INSERT INTO answers (intent, subject, reply, created, expires, vector)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![intent, subject, reply.to_string(), now.0, expires, vector],
             )?;
             for path in files {
                 index.connection.execute(
@@ -172,6 +193,31 @@ impl Index {
             )?;
             Ok(true)
         })
+    }
+
+    /// The subject of an answer that is kept and most like this one.
+    fn subject_like(&self, intent: &str, subject: &str) -> Result<Option<String>> {
+        // An embedder that does not answer costs the likeness, not the answer.
+        let Some(wanted) = self.vector_for(subject).ok().flatten() else {
+            return Ok(None);
+        };
+        let mut find = self.connection.prepare_cached(
+            "SELECT subject, vector FROM answers WHERE intent = ?1 AND vector IS NOT NULL",
+        )?;
+        let mut rows = find.query([intent])?;
+        let mut best: Option<(f32, String)> = None;
+        while let Some(row) = rows.next()? {
+            let (other, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let stored = match self.embedder().is_sparse() {
+                true => Vector::sparse_from(&bytes),
+                false => Vector::dense_from(&bytes),
+            };
+            let likeness = wanted.likeness(&stored);
+            if likeness >= ALIKE && best.as_ref().is_none_or(|(most, _)| likeness > *most) {
+                best = Some((likeness, other));
+            }
+        }
+        Ok(best.map(|(_, subject)| subject))
     }
 
     /// Forgets answers about history that something new may have changed.

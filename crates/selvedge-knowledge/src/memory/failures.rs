@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::likeness::likeness;
 use crate::error::{KnowledgeError, Result};
+use crate::kind::Domain;
 use crate::store::Index;
 use crate::time::Time;
 
@@ -162,19 +163,9 @@ impl Index {
 
     /// Records what became of an approach.
     pub fn record_outcome(&self, id: i64, outcome: &str) -> Result<Statistics> {
-        if !["success", "failure", "partial"].contains(&outcome) {
-            return Err(KnowledgeError::Request(format!(
-                "`{outcome}` is no outcome; they are: success, failure, partial"
-            )));
-        }
+        is_outcome(outcome)?;
         self.transaction(|index| {
-            let sql = "SELECT outcomes FROM failures WHERE key = ?1";
-            let stored: String = index
-                .connection
-                .query_row(sql, [id], |row| row.get(0))
-                .map_err(|_| KnowledgeError::Request(format!("there is no failure {id}")))?;
-            let mut outcomes: BTreeMap<String, u32> =
-                serde_json::from_str(&stored).unwrap_or_default();
+            let mut outcomes = index.outcomes_of(id)?;
             *outcomes.entry(outcome.to_owned()).or_default() += 1;
             let text = serde_json::to_string(&outcomes).expect("a map with string keys");
             index.connection.execute(
@@ -183,6 +174,61 @@ impl Index {
             )?;
             Ok(statistics(outcomes))
         })
+    }
+
+    /// Records what became of a decision that is in the history.
+    pub fn mark_outcome(&self, id: &str, outcome: &str, notes: &str) -> Result<Statistics> {
+        is_outcome(outcome)?;
+        let node = self.node(id)?;
+        if node.domain() != Domain::History {
+            return Err(KnowledgeError::Request(format!(
+                "`{id}` is no entry of history, so nothing can have become of it"
+            )));
+        }
+        self.connection.execute(
+            "UPDATE nodes SET metadata = json_set(metadata, '$.outcome', ?2, '$.notes', ?3)
+             WHERE id = ?1",
+            params![node.id, outcome, notes],
+        )?;
+        self.approach_statistics(&node.content)
+    }
+
+    /// How approaches like this one have fared: failures on record, what became of them
+    /// afterwards, and decisions whose outcome was marked.
+    pub fn approach_statistics(&self, approach: &str) -> Result<Statistics> {
+        let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
+        for (failure, _) in self.failures_like(approach, "")? {
+            *outcomes.entry("failure".into()).or_default() += failure.recurrence;
+            for (outcome, count) in self.outcomes_of(failure.id)? {
+                *outcomes.entry(outcome).or_default() += count;
+            }
+        }
+        let sql = format!(
+            "SELECT content, json_extract(metadata, '$.outcome') FROM nodes
+             WHERE domain = ?1 AND json_extract(metadata, '$.outcome') IS NOT NULL
+             ORDER BY key DESC LIMIT {COMPARED_MAX}"
+        );
+        let mut find = self.connection.prepare_cached(&sql)?;
+        let rows = find.query_map([Domain::History.code()], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })?;
+        for row in rows {
+            let (content, outcome) = row?;
+            if likeness(approach, &content) > ALIKE {
+                *outcomes.entry(outcome).or_default() += 1;
+            }
+        }
+        Ok(statistics(outcomes))
+    }
+
+    fn outcomes_of(&self, id: i64) -> Result<BTreeMap<String, u32>> {
+        let sql = "SELECT outcomes FROM failures WHERE key = ?1";
+        let stored: Option<String> = self
+            .connection
+            .query_row(sql, [id], |row| row.get(0))
+            .optional()?;
+        let no_failure = || KnowledgeError::Request(format!("there is no failure {id}"));
+        Ok(serde_json::from_str(&stored.ok_or_else(no_failure)?).unwrap_or_default())
     }
 
     fn resolve_failure(&self, id: i64, resolution: &str) -> Result<()> {
@@ -231,6 +277,15 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Failure> {
         last: Time(row.get(6)?),
         sessions: serde_json::from_str(&sessions).unwrap_or_default(),
     })
+}
+
+fn is_outcome(outcome: &str) -> Result<()> {
+    match ["success", "failure", "partial"].contains(&outcome) {
+        true => Ok(()),
+        false => Err(KnowledgeError::Request(format!(
+            "`{outcome}` is no outcome; they are: success, failure, partial"
+        ))),
+    }
 }
 
 fn statistics(outcomes: BTreeMap<String, u32>) -> Statistics {

@@ -20,7 +20,7 @@ use crate::filter::Filter;
 use crate::kind::{Domain, NodeType};
 use crate::node::Node;
 use crate::store::{Index, Row};
-use fuse::{List, fuse};
+use fuse::{List, Standing, fuse, members};
 use question::Question;
 
 /// How far down each list is looked.
@@ -146,7 +146,7 @@ impl Index {
             match self.like(&question, &query.filter) {
                 Ok(like) => {
                     likeness.extend(like.iter().copied());
-                    lists.push(List::likeness(like));
+                    lists.push(List::likeness(like, self.embedder().is_sparse()));
                 }
                 // A search does not fail because somebody else's server does.
                 Err(KnowledgeError::Embedding { why }) => by_words_only = Some(why),
@@ -167,8 +167,8 @@ impl Index {
                 LIST_LENGTH,
             )?));
         }
-        let mut ranked = fuse(&exact, &lists);
-        self.prefer_what_is_meant(&mut ranked)?;
+        let standing = self.standing(&members(&exact, &lists))?;
+        let ranked = fuse(&exact, &lists, &standing);
         let best = ranked.first().map_or(1.0, |(_, score)| *score);
         let exact: HashSet<Row> = exact.into_iter().collect();
         let mut hits = Vec::new();
@@ -232,31 +232,34 @@ impl Index {
         Ok(rows)
     }
 
-    /// What is tested is meant rather than its test, whose name often says the same in
-    /// more words; and what is in a module rather than the line that declares it.
-    fn prefer_what_is_meant(&self, ranked: &mut [(Row, f64)]) -> Result<()> {
+    /// Where each row belongs, and what is left of its share: what is tested is meant
+    /// rather than its test, whose name often says the same in more words; and what is in
+    /// a module rather than the line that declares it.
+    fn standing(&self, rows: &[Row]) -> Result<HashMap<Row, Standing>> {
         let mut find = self.connection.prepare_cached(
-            "SELECT id, type = ?2 AND instr(content, '{') = 0 FROM nodes
-             WHERE key = ?1 AND domain = 0",
+            "SELECT id, domain, type = ?2 AND instr(content, '{') = 0 FROM nodes WHERE key = ?1",
         )?;
-        for (row, share) in ranked.iter_mut() {
-            let found: Option<(String, bool)> = find
+        let mut standing = HashMap::new();
+        for row in rows {
+            let found: Option<(String, i64, bool)> = find
                 .query_row((*row, NodeType::Module.code()), |row| {
-                    Ok((row.get(0)?, row.get(1)?))
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
                 })
                 .optional()?;
-            let Some((id, is_declaration)) = found else {
+            let Some((id, domain, is_declaration)) = found else {
                 continue;
             };
-            if is_test(&id) {
-                *share *= TEST_SHARE;
+            let domain = Domain::from_code(domain).unwrap_or(Domain::Code);
+            let mut left = 1.0;
+            if domain == Domain::Code && is_test(&id) {
+                left *= TEST_SHARE;
             }
-            if is_declaration {
-                *share *= DECLARATION_SHARE;
+            if domain == Domain::Code && is_declaration {
+                left *= DECLARATION_SHARE;
             }
+            standing.insert(*row, (domain, left));
         }
-        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Ok(())
+        Ok(standing)
     }
 
     fn passes(&self, row: Row, filter: &Filter) -> Result<bool> {

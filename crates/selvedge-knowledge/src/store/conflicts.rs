@@ -103,9 +103,7 @@ impl Index {
             params![id, resolution, self.now().0],
         )?;
         match changed {
-            0 => Err(KnowledgeError::Request(format!(
-                "there is no conflict {id}"
-            ))),
+            0 => Err(KnowledgeError::NoConflict { id }),
             _ => Ok(()),
         }
     }

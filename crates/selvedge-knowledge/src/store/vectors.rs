@@ -22,6 +22,10 @@ const WASTE_MAX: i64 = 1;
 /// Below this many it is not worth the while.
 const WASTE_MIN: i64 = 4_000;
 
+/// Takes every vector away, also those that answers are kept under.
+const FORGET_VECTORS: &str =
+    "DELETE FROM vectors; DELETE FROM postings; UPDATE answers SET vector = NULL;";
+
 /// A node and how near it is, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
@@ -33,7 +37,9 @@ pub struct Near {
 impl Index {
     /// The vector of what a node is found by, made outside of any transaction.
     pub(crate) fn embed_nodes(&self, nodes: &[&Node]) -> Result<Vec<Vector>> {
-        let texts: Vec<String> = nodes.iter().map(|node| embedded_text(node)).collect();
+        let is_sparse = self.embedder().is_sparse();
+        let texts = nodes.iter().map(|node| embedded_text(node, is_sparse));
+        let texts: Vec<String> = texts.collect();
         let pieces: Vec<Piece<'_>> = nodes
             .iter()
             .zip(&texts)
@@ -242,10 +248,18 @@ impl Index {
             return Err(KnowledgeError::Dimension { expected, actual });
         }
         let (condition, values) = filter.sql();
-        let sql = format!(
-            "SELECT n.key, v.embedding FROM vectors v JOIN nodes n ON n.key = v.node
-             WHERE {condition}"
-        );
+        // Without a filter, who is superseded is looked up for the best only.
+        let sql = match filter.is_narrow() {
+            true => format!(
+                "SELECT n.key, v.embedding FROM vectors v JOIN nodes n ON n.key = v.node
+                 WHERE {condition}"
+            ),
+            false => "SELECT node, embedding FROM vectors".to_owned(),
+        };
+        let values = match filter.is_narrow() {
+            true => values,
+            false => Vec::new(),
+        };
         let mut find = self.connection.prepare_cached(&sql)?;
         let mut rows = find.query(rusqlite::params_from_iter(values))?;
         let mut found = Vec::new();
@@ -265,6 +279,21 @@ impl Index {
                 .then(a.node.cmp(&b.node))
         };
         found.sort_unstable_by(by_likeness);
+        if !filter.is_narrow() && !filter.with_superseded {
+            let mut is_superseded = self.connection.prepare_cached(
+                "SELECT 1 FROM nodes WHERE key = ?1 AND superseded_by IS NOT NULL",
+            )?;
+            let mut current = Vec::with_capacity(count);
+            for near in found {
+                if current.len() == count {
+                    break;
+                }
+                if !is_superseded.exists([near.node])? {
+                    current.push(near);
+                }
+            }
+            return Ok(current);
+        }
         found.truncate(count);
         Ok(found)
     }
@@ -275,9 +304,7 @@ impl Index {
         if self.embedder().is_slow() {
             // They are made one after the other, by `make_vectors`.
             return self.transaction(|index| {
-                index
-                    .connection
-                    .execute_batch("DELETE FROM vectors; DELETE FROM postings;")?;
+                index.connection.execute_batch(FORGET_VECTORS)?;
                 index.set_remark("embedder", &stored)
             });
         }
@@ -296,9 +323,7 @@ impl Index {
             }
         }
         self.transaction(|index| {
-            index
-                .connection
-                .execute_batch("DELETE FROM vectors; DELETE FROM postings;")?;
+            index.connection.execute_batch(FORGET_VECTORS)?;
             for (row, domain, vector) in &made {
                 let is_there = index
                     .connection
@@ -348,16 +373,25 @@ impl Index {
     }
 }
 
-/// What a node is embedded as, beside its name.
-pub(crate) fn embedded_text(node: &Node) -> String {
+/// What a node is embedded as, beside its name. A vector of pieces of words knows what a
+/// turn answers only if it is told, as the lists of words are; one of meanings is blurred
+/// by it. What is said itself counts for more than what was said before.
+pub(crate) fn embedded_text(node: &Node, is_sparse: bool) -> String {
     let path = node.path.as_deref().unwrap_or_default();
     // The folders say what it belongs to; the extension says nothing.
     let path = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let tags = node.tags.join(" ");
     let owner = node.owner();
     // What it belongs to counts twice: a method rarely repeats the name of its type.
-    format!(
+    let mut text = format!(
         "{} {} {path} {owner} {owner} {tags} {}",
         node.doc, node.signature, node.content
-    )
+    );
+    if is_sparse && !node.context.is_empty() {
+        for more in [&node.content, &node.context] {
+            text.push(' ');
+            text.push_str(more);
+        }
+    }
+    text
 }

@@ -385,9 +385,18 @@ fn a15_what_was_superseded_is_left_out_and_a_circle_is_refused() {
         ..Filter::default()
     };
     let all = index
-        .search(&Query::new("cache sessions").within(filter))
+        .search(&Query::new("cache sessions").within(filter.clone()))
         .unwrap();
     assert_eq!(all.hits.len(), 3);
+    drop(index);
+    // The same where vectors are dense.
+    let index = world.open_with(Fickle::new("dense", 8));
+    let near = |filter: &Filter| {
+        let like = Vector::Dense(vec![1.0; 8]);
+        index.nearest(&like, filter, 9).unwrap().len()
+    };
+    assert_eq!((near(&Filter::default()), near(&filter)), (1, 3));
+    assert_eq!(near(&Filter::of(Domain::History)), 1);
 }
 
 #[test]

@@ -7,4 +7,6 @@ mod indexing;
 mod kill;
 mod memory;
 mod quality;
+mod speed;
+mod table;
 mod world;

@@ -240,6 +240,72 @@ fn an_answer_is_given_again_until_a_file_it_rests_on_changes() {
 }
 
 #[test]
+fn a_question_that_is_nearly_the_same_gets_the_answer_where_no_key_says_what_is_meant() {
+    let world = World::new();
+    let index = world.open();
+    let key = |intent, subject: &str| AnswerKey {
+        intent,
+        subject: subject.into(),
+        confidence: 0.9,
+    };
+    let reply = json!("in three layers");
+    let asked = "how are retries of requests layered between gate and provider";
+    let rephrased = "how are the request retries layered between providers and gate";
+    let other = "which colours does the terminal use for warnings";
+    for intent in [Intent::General, Intent::Explain] {
+        index.keep_answer(&key(intent, asked), &reply, &[]).unwrap();
+        assert!(index.cached_answer(&key(intent, other)).unwrap().is_none());
+    }
+    let found = |intent| index.cached_answer(&key(intent, rephrased)).unwrap();
+    assert_eq!(found(Intent::General).unwrap().reply, reply);
+    assert!(
+        found(Intent::Explain).is_none(),
+        "its key says what is meant"
+    );
+}
+
+#[test]
+fn what_became_of_an_approach_is_counted() {
+    let world = World::new();
+    let index = world.open();
+    let approach = "parse the settings with regular expressions";
+    let none = index.approach_statistics(approach).unwrap();
+    assert!(none.outcomes.is_empty() && none.success_rate.is_none());
+    let failed = Attempt {
+        approach: approach.into(),
+        error: "nested tables".into(),
+        session: "s1".into(),
+        ..Attempt::default()
+    };
+    index.record_failure(&failed).unwrap();
+    let decision = Summary {
+        content: "Parse the settings with regular expressions.".into(),
+        summary_type: "decision".into(),
+        session: Some("s2".into()),
+        ..Summary::default()
+    };
+    let id = index.store_summary(&decision).unwrap().node_id;
+    let told = index
+        .mark_outcome(&id, "success", "small files only")
+        .unwrap();
+    assert_eq!(told, index.approach_statistics(approach).unwrap());
+    assert_eq!((told.outcomes["failure"], told.outcomes["success"]), (1, 1));
+    assert!(!told.suggest_alternative, "half of them went well");
+    index.record_failure(&failed).unwrap();
+    assert!(
+        index
+            .approach_statistics(approach)
+            .unwrap()
+            .suggest_alternative
+    );
+    assert!(index.mark_outcome(&id, "maybe", "").is_err());
+    assert_eq!(
+        index.node(&id).unwrap().metadata["notes"],
+        "small files only"
+    );
+}
+
+#[test]
 fn an_explanation_is_kept_for_half_an_hour() {
     let world = World::new();
     let index = world.open();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use selvedge_knowledge::{
-    Clock, Discretion, Embedder, Hashed, Hit, Index, Project, Query, Report, Time, index_project,
+    Clock, Discretion, Embedder, Hashed, Hit, Index, Progress, Project, Query, Report, Time,
+    index_project,
 };
 use tempfile::TempDir;
 
@@ -112,10 +113,15 @@ impl World {
     }
 
     pub fn refresh(&self, index: &Index) -> Report {
+        self.refresh_with(index, &|_| {})
+    }
+
+    /// The same, with somebody who is told how far it is.
+    pub fn refresh_with(&self, index: &Index, progress: &(dyn Fn(Progress) + Sync)) -> Report {
         let project = Project {
             root: self.project(),
             discretion: &Careful,
-            progress: &|_| {},
+            progress,
             stop: &AtomicBool::new(false),
         };
         index_project(index, &project).unwrap()

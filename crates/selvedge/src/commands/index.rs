@@ -52,7 +52,8 @@ impl IndexProject {
         let paths = Paths::find()?;
         let here = match self.jsonl {
             Some(_) => run::workspace(None)?,
-            None => run::workspace(self.directory.as_deref())?,
+            None => run::workspace(self.directory.as_deref())
+                .map_err(|error| error.hint("name a folder: `selvedge index DIR`"))?,
         };
         let config = Config::load(&paths, &here)?;
         secrets::learn(&config)?;
@@ -147,6 +148,9 @@ impl IndexProject {
     fn tell(&self, report: &Report, begun: Option<Instant>) {
         if self.json {
             out::json(report);
+        }
+        if report.files == 0 && report.removed == 0 {
+            out::say("there is nothing here that could be indexed: no code, no text");
         }
         let took = begun.map_or(String::new(), |begun| {
             format!(" in {:.1} s", begun.elapsed().as_secs_f64())

@@ -26,8 +26,9 @@ pub struct Search {
     #[arg(long)]
     json: bool,
     /// How many hits.
-    #[arg(short, long, value_name = "COUNT", default_value_t = 10)]
-    limit: usize,
+    #[arg(short, long, value_name = "COUNT", default_value_t = 10,
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    limit: u16,
     /// Only code, history or documents.
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<Kind>,
@@ -105,7 +106,7 @@ impl Search {
         }
         match found.hits.is_empty() {
             true => {
-                out::say(&nothing(&found));
+                out::say(&nothing(&found, &query.filter));
                 Ok(Exit::Failed)
             }
             false => Ok(Exit::Done),
@@ -120,7 +121,7 @@ impl Search {
         });
         Query {
             text: self.query.clone(),
-            limit: self.limit,
+            limit: usize::from(self.limit),
             mode: match self.by {
                 By::Hybrid => Mode::Hybrid,
                 By::Words => Mode::Lexical,
@@ -198,18 +199,34 @@ fn line(hit: &Hit) -> Value {
 }
 
 /// What is said when nothing was found: short, and where else to look.
-fn nothing(found: &Found) -> String {
+fn nothing(found: &Found, filter: &Filter) -> String {
     // By the names that `--domain` knows.
     let name = |domain: &Domain| match domain {
         Domain::Academic => "documents",
         other => other.name(),
     };
     let others: Vec<&str> = found.also_in.iter().map(name).collect();
-    match others.is_empty() {
-        true => "nothing found; try other words".into(),
-        false => format!(
+    if !others.is_empty() {
+        return format!(
             "nothing found here; there is something in: {}",
             others.join(", ")
+        );
+    }
+    let flags = [
+        (filter.path.is_some(), "--path"),
+        (!filter.types.is_empty(), "--type"),
+        (!filter.in_domains.is_empty(), "--domain"),
+    ];
+    let flags: Vec<&str> = flags
+        .iter()
+        .filter(|flag| flag.0)
+        .map(|flag| flag.1)
+        .collect();
+    match flags.is_empty() {
+        true => "nothing found; try other words".into(),
+        false => format!(
+            "nothing found; try other words, or without {}",
+            flags.join(" and ")
         ),
     }
 }

@@ -137,10 +137,75 @@ fn a_corpus_of_ones_own_can_be_loaded_and_searched() {
     let wrong = world.selvedge(&["index", "--jsonl", corpus]);
     assert_eq!(wrong.code, 2);
     assert!(
-        wrong.stderr.contains("line 1 is not a record"),
+        wrong.stderr.contains("line 1 is not a record")
+            && wrong.stderr.contains("hint: a record is a line such as"),
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn what_cannot_be_meant_is_told_with_a_way_on() {
+    let world = World::new();
+    let nothing = world.selvedge(&["index"]);
+    assert_eq!(nothing.code, 0);
+    assert!(
+        nothing
+            .stderr
+            .contains("nothing here that could be indexed"),
+        "{}",
+        nothing.stderr
+    );
+    world.write("work/a.rs", RETRY);
+    std::fs::write(world.work().join("blob.rs"), [0, 159, 146, 150]).unwrap();
+    std::fs::write(world.work().join("huge.txt"), vec![b'a'; 3 << 20]).unwrap();
+    let indexed = world.selvedge(&["index"]);
+    for told in [
+        "blob.rs: it is not text",
+        "huge.txt: it is larger than 2 MB",
+    ] {
+        assert!(indexed.stderr.contains(told), "{}", indexed.stderr);
+    }
+    for (arguments, code, told) in [
+        (
+            &["index", "nowhere"][..],
+            2,
+            "hint: name a folder: `selvedge index DIR`",
+        ),
+        (&["index", "a.rs"], 2, "it is not a directory"),
+        (
+            &["search", "--limit", "0", "send"],
+            2,
+            "0 is not in 1..=1000",
+        ),
+        (&["search", " "], 2, "there is nothing to look for"),
+        (
+            &["search", "--path", "nowhere", "--type", "enum", "send"],
+            1,
+            "nothing found; try other words, or without --path and --type",
+        ),
+        (&["knowledge", "show", "sen"], 2, "there is no node `sen`"),
+        (
+            &[
+                "knowledge",
+                "conflicts",
+                "--settle",
+                "3",
+                "--resolution",
+                "x",
+            ],
+            2,
+            "`selvedge knowledge conflicts` lists",
+        ),
+    ] {
+        let output = world.selvedge(arguments);
+        assert_eq!(output.code, code, "{arguments:?}: {}", output.stderr);
+        assert!(
+            output.stderr.contains(told),
+            "{arguments:?}: {}",
+            output.stderr
+        );
+    }
 }
 
 #[test]
