@@ -121,6 +121,7 @@ fn request(model: String) -> Request {
         output_schema: None,
         output_tokens_max: 256,
         temperature: None,
+        effort: None,
     }
 }
 
