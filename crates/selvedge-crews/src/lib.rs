@@ -31,8 +31,8 @@ pub use job::{
 };
 pub use record::{Record, RecordError};
 pub use swarm::{
-    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionRequest,
-    ReviewRequest, ReviewResponse, Severity,
+    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionComplete,
+    MissionOutcome, MissionRequest, ReviewRequest, ReviewResponse, Severity,
 };
 pub use tree::{Moment, Node, State, Tree};
 

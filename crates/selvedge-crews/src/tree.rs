@@ -82,7 +82,7 @@ pub struct Moment {
     /// To whom: `builder task-002`.
     pub agent: String,
     /// What: `started`, `finished`, `failed`, `cancelled`, `paused`, `resumed`, `told`,
-    /// `in_doubt`, `copied`, `merged`.
+    /// `in_doubt`, `copied`, `merged`, `left_out`.
     pub what: &'static str,
     /// More about it.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -179,8 +179,11 @@ impl Tree {
             "CopyFinished" => self.update(event, "copied", String::new(), |_| {}),
             "MergeFinished" => {
                 let outcome = event.decode::<Finished<UpkeepOutcome>>()?.outcome;
-                if let UpkeepOutcome::Merged { files } = outcome {
+                if let UpkeepOutcome::Merged { files, left_out } = outcome {
                     self.update(event, "merged", files.join(", "), |_| {});
+                    for link in left_out {
+                        self.update(event, "left_out", link.to_string(), |_| {});
+                    }
                 }
             }
             _ => {}
