@@ -43,6 +43,13 @@ struct State {
     tree: Vec<String>,
 }
 
+/// How many lines of a tree leave room for the rest.
+fn tree_lines() -> usize {
+    let rows = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_row);
+    let rows = usize::from(if rows == 0 { ROWS_USUAL } else { rows });
+    rows.saturating_sub(ROWS_FOR_WORDS).max(3)
+}
+
 /// Something that is under way.
 struct Doing {
     stream: StreamId,
@@ -55,6 +62,9 @@ const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
 const GIST_CHARS: usize = 200;
+// The live line, an answer's last lines, and the line that one is typed on.
+const ROWS_FOR_WORDS: usize = 8;
+const ROWS_USUAL: u16 = 24;
 // A longer pause is not waited for.
 const HOUR_MILLIS: u64 = 60 * 60 * 1000;
 
@@ -103,7 +113,7 @@ impl Progress {
         let mut state = self.state();
         state.cost = cost(&story.spending.total());
         if state.is_live {
-            state.tree = tree::draw(&story.tree, &beat.stream.session());
+            state.tree = tree::draw_within(&story.tree, &beat.stream.session(), tree_lines());
         }
         state.beat(beat);
         state.refresh();
