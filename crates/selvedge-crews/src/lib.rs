@@ -34,7 +34,7 @@ pub use swarm::{
     BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionComplete,
     MissionOutcome, MissionRequest, ReviewRequest, ReviewResponse, Severity,
 };
-pub use tree::{Moment, Node, State, Tree};
+pub use tree::{Moment, Node, State, Tree, gist};
 
 use selvedge_agent::Crews;
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use selvedge_crews::{Node, State, Tree};
+use selvedge_crews::{Node, State, Tree, gist};
 use selvedge_ledger::StreamId;
 use serde_json::Value;
 
@@ -23,9 +23,22 @@ pub fn draw(tree: &Tree, session: &StreamId) -> Vec<String> {
     lines
 }
 
-/// The same in so many lines at most: those who ended first are counted, not shown. What
-/// is redrawn all the time must fit on the screen.
-pub fn draw_within(tree: &Tree, session: &StreamId, lines_max: usize) -> Vec<String> {
+/// The same in so many lines and columns at most: those who ended first are counted, not
+/// shown. What is redrawn all the time must fit on the screen.
+pub fn draw_within(
+    tree: &Tree,
+    session: &StreamId,
+    (lines_max, columns_max): (usize, usize),
+) -> Vec<String> {
+    let lines = fewer(tree, session, lines_max);
+    let cut = |line: &String| match line.chars().count() > columns_max {
+        true => line.chars().take(columns_max - 1).chain(['…']).collect(),
+        false => line.clone(),
+    };
+    lines.iter().map(cut).collect()
+}
+
+fn fewer(tree: &Tree, session: &StreamId, lines_max: usize) -> Vec<String> {
     let lines = draw(tree, session);
     if lines.len() <= lines_max {
         return lines;
@@ -76,24 +89,8 @@ pub fn timeline(tree: &Tree) -> Vec<String> {
 /// What a JSON value is about: what is to be done, or what was found or built. The text
 /// itself if it does not say.
 pub fn title(text: &str) -> String {
-    const TELLING: [&str; 4] = ["task", "mission", "summary", "architecture"];
     let value: Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(telling) = TELLING.iter().find_map(|key| value[*key].as_str()) {
-        return telling.to_owned();
-    }
-    let list = |name: &str| {
-        let items = value[name].as_array().into_iter().flatten();
-        let names: Vec<&str> = items.filter_map(Value::as_str).collect();
-        (!names.is_empty()).then(|| format!("{} {}", name.replace('_', " "), names.join(", ")))
-    };
-    let lists: Vec<String> = ["files_created", "files_modified"]
-        .into_iter()
-        .filter_map(list)
-        .collect();
-    match lists.is_empty() {
-        true => text.to_owned(),
-        false => lists.join("; "),
-    }
+    gist(&value).unwrap_or_else(|| text.to_owned())
 }
 
 fn below(
