@@ -4,10 +4,10 @@
 //! file tools say what they changed, commands have exit codes; where a result says
 //! otherwise, the difference goes into it for whoever asked for the work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use selvedge_tool::Surveyed;
+use selvedge_tool::{Surveyed, Tested};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ use crate::call::ToolOutcome;
 pub const DISCREPANCIES: &str = "discrepancies";
 /// A caller does not need more to know that a result is wrong.
 const FOUND_MAX: usize = 40;
-/// Words of a command by which it is taken for a test.
-const TEST_WORDS: [&str; 6] = ["test", "tests", "check", "spec", "verify", "pytest"];
+/// Commands that are named as what was run instead of tests.
+const NAMED_MAX: usize = 5;
 
 /// The fields of a result that claim something, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,41 @@ pub(crate) struct Deeds {
 struct Ran {
     command: String,
     code: Option<i64>,
+    /// How many tests failed, where a report of them was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+}
+
+impl Claims {
+    /// The files that a result claims to have changed, as they are from the root.
+    pub(crate) fn files(&self, result: &Value, root: &Path) -> Vec<String> {
+        let lists = [&self.created, &self.modified];
+        let said = lists.map(|name| paths(name, result, root));
+        said.into_iter().flatten().flatten().collect()
+    }
+}
+
+impl Ran {
+    fn is_test(&self) -> bool {
+        self.failed.is_some() || Tested::by(&self.command) != Tested::No
+    }
+
+    /// Why it does not show that tests pass, if it does not.
+    fn objection(&self) -> Option<String> {
+        let command = &self.command;
+        match (self.code, self.failed) {
+            (None, _) => Some(format!("`{command}` was stopped before its end")),
+            (_, Some(failed)) if failed > 0 => {
+                Some(format!("`{command}` reported {failed} failed"))
+            }
+            (Some(0), Some(_)) => None,
+            (Some(0), None) if Tested::by(command) == Tested::Hidden => Some(format!(
+                "the exit code of `{command}` is not that of its tests"
+            )),
+            (Some(0), None) => None,
+            (Some(code), _) => Some(format!("`{command}` ended with exit code {code}")),
+        }
+    }
 }
 
 impl Deeds {
@@ -61,7 +96,13 @@ impl Deeds {
             // One that was refused has no facts, and did nothing.
             if let Some(code) = outcome.facts.get("exit_code") {
                 let code = code.as_i64();
-                self.commands.push(Ran { command, code });
+                let failed = outcome.facts.pointer("/report/tests/failed");
+                let failed = failed.and_then(Value::as_u64);
+                self.commands.push(Ran {
+                    command,
+                    code,
+                    failed,
+                });
             }
             return;
         }
@@ -109,41 +150,13 @@ impl Deeds {
         root: &Path,
         found: &mut Vec<String>,
     ) {
-        let said = |name: &Option<String>| -> Option<Vec<String>> {
-            let list = result.get(name.as_ref()?)?.as_array()?;
-            let paths = list.iter().filter_map(Value::as_str);
-            Some(paths.map(|path| plain(root, path)).collect())
-        };
-        let created = said(&claims.created).unwrap_or_default();
-        let modified = said(&claims.modified).unwrap_or_default();
-        let is_partial = changed.is_none_or(|changed| changed.is_partial);
-        let really_created = |path: &String| match changed {
-            Some(changed) if changed.created.contains(path) => true,
-            // What git ignores is not surveyed; the tool knows.
-            _ => self.files.get(path) == Some(&true),
-        };
-        let really_touched = |path: &String| {
-            self.files.contains_key(path)
-                || changed.is_some_and(|c| c.created.contains(path) || c.modified.contains(path))
-        };
+        let created = paths(&claims.created, result, root).unwrap_or_default();
+        let modified = paths(&claims.modified, result, root).unwrap_or_default();
         for path in &created {
-            match (really_created(path), really_touched(path)) {
-                (true, _) => {}
-                (false, true) => found.push(format!(
-                    "it says that it created `{path}`, which was there before"
-                )),
-                (false, false) if is_partial => {}
-                (false, false) => found.push(format!(
-                    "it says that it created `{path}`, and no such file was created"
-                )),
-            }
+            found.extend(self.is_not_created(path, changed));
         }
         for path in &modified {
-            if !really_touched(path) && !is_partial {
-                found.push(format!(
-                    "it says that it modified `{path}`, and the file is unchanged"
-                ));
-            }
+            found.extend(self.is_not_modified(path, changed));
         }
         if claims.created.is_none() && claims.modified.is_none() {
             return;
@@ -154,56 +167,117 @@ impl Deeds {
         found.extend(untold.map(|path| format!("it does not say that it created `{path}`")));
         let untold = changed.modified.iter().filter(|path| !is_told(path));
         found.extend(untold.map(|path| format!("it does not say that it modified `{path}`")));
+        let untold = changed.deleted.iter().filter(|path| !is_told(path));
+        found.extend(untold.map(|path| format!("it does not say that it removed `{path}`")));
+    }
+
+    /// Why a file cannot be said to have been created. What is there in the end counts: a
+    /// file that was made and removed again is no result. What git ignores is in no
+    /// survey; of that only the file tools know anything.
+    fn is_not_created(&self, path: &String, changed: Option<&Surveyed>) -> Option<String> {
+        let by_tool = self.files.get(path);
+        let was_there = || {
+            Some(format!(
+                "it says that it created `{path}`, which was there before"
+            ))
+        };
+        match changed {
+            Some(changed) if changed.created.contains(path) => None,
+            Some(changed) if changed.absent.contains(path) => Some(match by_tool {
+                Some(_) => format!("it says that it created `{path}`, which is not there any more"),
+                None => format!("it says that it created `{path}`, and no such file was created"),
+            }),
+            Some(c) if c.modified.contains(path) || c.unchanged.contains(path) => was_there(),
+            _ if by_tool == Some(&false) => was_there(),
+            _ => None,
+        }
+    }
+
+    /// The same for a file that was there and was changed. To remove one is to change it.
+    fn is_not_modified(&self, path: &String, changed: Option<&Surveyed>) -> Option<String> {
+        let changed = changed?;
+        if changed.deleted.contains(path) {
+            return None;
+        }
+        if changed.absent.contains(path) {
+            let why = match self.files.contains_key(path) {
+                true => "which is not there any more",
+                false => "and there is no such file",
+            };
+            return Some(format!("it says that it modified `{path}`, {why}"));
+        }
+        changed
+            .unchanged
+            .contains(path)
+            .then(|| format!("it says that it modified `{path}`, and the file is unchanged"))
     }
 
     fn check_tests(&self, claims: &Claims, result: &Value, found: &mut Vec<String>) {
         let said = |name: &Option<String>| result.get(name.as_ref()?)?.as_bool();
         let (run, passed) = (said(&claims.tests_run), said(&claims.tests_passed));
-        if run == Some(true) && self.commands.is_empty() {
-            found.push("it says that it ran tests, and it ran no command".into());
-            return;
+        let claim = match (run, passed) {
+            (Some(true), _) => "it ran tests",
+            (_, Some(true)) => "tests passed",
+            _ => return,
+        };
+        if self.commands.is_empty() {
+            return found.push(format!("it says that {claim}, and it ran no command"));
         }
-        let last = self.last_runs();
-        let failed: Vec<&&Ran> = last.iter().filter(|ran| ran.code != Some(0)).collect();
+        let tests = self.last_tests();
+        if tests.is_empty() {
+            let commands = self.commands.iter().map(|ran| &ran.command);
+            return found.push(format!(
+                "it says that {claim}, and nothing that it ran looks like a test: {}",
+                named(commands.collect())
+            ));
+        }
+        let objections: Vec<String> = tests.iter().filter_map(|ran| ran.objection()).collect();
         match passed {
-            Some(true) if last.is_empty() => {
-                found.push("it says that tests passed, and it ran no command".into());
-            }
-            Some(true) => found.extend(failed.iter().map(|ran| {
-                let how = match ran.code {
-                    Some(code) => format!("ended with exit code {code}"),
-                    None => "was stopped before its end".to_owned(),
-                };
-                format!("it says that tests passed, and `{}` {how}", ran.command)
-            })),
-            Some(false) if run == Some(true) && failed.is_empty() => {
-                let commands: Vec<String> = last
-                    .iter()
-                    .map(|ran| format!("`{}`", ran.command))
-                    .collect();
-                found.push(format!(
-                    "it says that tests did not pass, and {} ended with exit code 0",
-                    commands.join(", ")
-                ));
-            }
+            Some(true) => found.extend(
+                objections
+                    .into_iter()
+                    .map(|why| format!("it says that tests passed, and {why}")),
+            ),
+            Some(false) if objections.is_empty() => found.push(format!(
+                "it says that tests did not pass, and {} ended with exit code 0",
+                named(tests.iter().map(|ran| &ran.command).collect())
+            )),
             _ => {}
         }
     }
 
-    /// The last run of every test; of every command, if none looks like a test.
-    fn last_runs(&self) -> Vec<&Ran> {
-        let mut last: BTreeMap<&str, &Ran> = BTreeMap::new();
-        for ran in &self.commands {
-            last.insert(&ran.command, ran);
-        }
-        let is_test = |ran: &&Ran| {
-            let mut words = ran.command.split(|c: char| !c.is_ascii_alphanumeric());
-            words.any(|word| TEST_WORDS.contains(&word.to_ascii_lowercase().as_str()))
+    /// The last run of every test. One that a later run contains, as `cargo test` contains
+    /// `cargo test parser`, is not looked at again.
+    fn last_tests(&self) -> Vec<&Ran> {
+        let tests: Vec<&Ran> = self.commands.iter().filter(|ran| ran.is_test()).collect();
+        let is_last = |(n, ran): &(usize, &&Ran)| {
+            let mut later = tests[n + 1..].iter();
+            !later.any(|later| ran.command.starts_with(&later.command))
         };
-        let all: Vec<&Ran> = last.into_values().collect();
-        let tests: Vec<&Ran> = all.iter().copied().filter(is_test).collect();
-        if tests.is_empty() { all } else { tests }
+        let last = tests.iter().enumerate().filter(is_last);
+        last.map(|(_, ran)| *ran).collect()
     }
+}
+
+/// Commands as they are named in a line, each once.
+fn named(commands: Vec<&String>) -> String {
+    let all: BTreeSet<&String> = commands.into_iter().collect();
+    let named: Vec<String> = all
+        .iter()
+        .take(NAMED_MAX)
+        .map(|c| format!("`{c}`"))
+        .collect();
+    match all.len().saturating_sub(NAMED_MAX) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// The paths in a list of a result, as they are from the root.
+fn paths(name: &Option<String>, result: &Value, root: &Path) -> Option<Vec<String>> {
+    let list = result.get(name.as_ref()?)?.as_array()?;
+    let paths = list.iter().filter_map(Value::as_str);
+    Some(paths.map(|path| plain(root, path)).collect())
 }
 
 /// Puts what was found into a result.
@@ -296,9 +370,13 @@ mod tests {
         ran(&mut deeds, "sh test.sh", 2);
         let changed = Surveyed {
             modified: vec!["b".into(), "quiet".into()],
+            deleted: vec!["d".into(), "lost".into()],
+            absent: vec!["a".into()],
+            unchanged: vec!["c".into()],
             ..Surveyed::default()
         };
-        let result = json!({ "made": ["a", "b"], "changed": ["c"], "ran": true, "passed": true });
+        let result =
+            json!({ "made": ["a", "b"], "changed": ["c", "d"], "ran": true, "passed": true });
         let found = found(&deeds, result, changed);
         assert_eq!(
             found,
@@ -307,15 +385,79 @@ mod tests {
                 "it says that it created `b`, which was there before",
                 "it says that it modified `c`, and the file is unchanged",
                 "it does not say that it modified `quiet`",
+                "it does not say that it removed `lost`",
                 "it says that tests passed, and `sh test.sh` ended with exit code 2",
             ]
         );
     }
 
     #[test]
-    fn tests_that_nobody_ran_did_not_pass() {
-        let result = json!({ "made": [], "changed": [], "ran": true, "passed": true });
-        let found = found(&Deeds::default(), result, Surveyed::default());
-        assert_eq!(found, ["it says that it ran tests, and it ran no command"]);
+    fn a_file_that_was_made_and_removed_again_is_no_result() {
+        let mut deeds = Deeds::default();
+        let facts = json!({ "path": "a", "before": null, "after": "1" });
+        deeds.heed(&outcome("write_file", facts), None);
+        let changed = Surveyed {
+            absent: vec!["a".into()],
+            ..Surveyed::default()
+        };
+        let result = json!({ "made": ["a"], "changed": ["a"], "ran": false, "passed": false });
+        assert_eq!(
+            found(&deeds, result, changed),
+            [
+                "it says that it created `a`, which is not there any more",
+                "it says that it modified `a`, which is not there any more",
+            ]
+        );
+        // What git ignores is in no survey. It is there, and a tool made it.
+        let result = json!({ "made": ["a"], "changed": [], "ran": false, "passed": false });
+        assert!(found(&deeds, result, Surveyed::default()).is_empty());
+    }
+
+    #[test]
+    fn only_tests_show_that_tests_pass() {
+        let claim = json!({ "made": [], "changed": [], "ran": true, "passed": true });
+        let after = |commands: &[(&str, i64)]| {
+            let mut deeds = Deeds::default();
+            for (command, code) in commands {
+                ran(&mut deeds, command, *code);
+            }
+            found(&deeds, claim.clone(), Surveyed::default())
+        };
+        for (commands, expected) in [
+            (&[][..], "it ran no command"),
+            (
+                &[("true", 0), ("ls tests", 0)],
+                "nothing that it ran looks like a test: `ls tests`, `true`",
+            ),
+            (
+                &[("sh test.sh || true", 0)],
+                "the exit code of `sh test.sh || true` is not that of its tests",
+            ),
+            (&[("sh test.sh", 0), ("sh test.sh", 1)], "exit code 1"),
+        ] {
+            let found = after(commands);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains(expected), "{found:?}");
+        }
+        // What failed at first, and passed as part of a whole, passed.
+        let mended = after(&[("cargo test parser", 101), ("cargo test", 0), ("ls", 2)]);
+        assert_eq!(mended, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_report_says_more_than_an_exit_code() {
+        let claim = json!({ "made": [], "changed": [], "ran": true, "passed": true });
+        let with = |failed: u64| {
+            let mut deeds = Deeds::default();
+            let report = json!({ "tests": { "passed": 2, "failed": failed } });
+            let facts = json!({ "exit_code": 0, "report": report });
+            deeds.heed(&outcome("run_command", facts), Some("make | tail".into()));
+            found(&deeds, claim.clone(), Surveyed::default())
+        };
+        assert_eq!(with(0), Vec::<String>::new());
+        assert_eq!(
+            with(1),
+            ["it says that tests passed, and `make | tail` reported 1 failed"]
+        );
     }
 }

@@ -251,7 +251,13 @@ impl Crew {
         let mut by_name = BTreeMap::new();
         for (file, text) in agents {
             let mut agent = AgentDefinition::parse(file, text)?;
-            for schema in [&mut agent.input_schema, &mut agent.output_schema] {
+            let AgentDefinition {
+                input_schema,
+                output_schema,
+                ends_schema,
+                ..
+            } = &mut agent;
+            for schema in [input_schema, output_schema, ends_schema] {
                 resolve(file, schema, schemas)?;
             }
             by_name.insert(agent.name.clone(), agent);

@@ -63,6 +63,10 @@ pub struct AgentDefinition {
     /// one, an answer without calls is its last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<String>,
+    /// The JSON Schema of that tool, or the name of one of its crew's: an object with a
+    /// `summary`, and an `outcome` that is `done` or `failed`. Default: these two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_schema: Option<Value>,
     /// The fields of its result that are compared with what it really did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,

@@ -124,15 +124,15 @@ fn salvaged(spec: &RunSpec, message: &Message, wrong: &Wrong) -> Option<Ending> 
     let (Some(schema), Wrong::Schema(_)) = (&spec.output_schema, wrong) else {
         return None;
     };
+    let data = parse(&text_of(message)).ok()?;
+    salvaged_from(spec, schema, data)
+}
+
+fn salvaged_from(spec: &RunSpec, schema: &Value, data: Value) -> Option<Ending> {
     // Between agents a part of an answer would pass for the whole.
     if spec.terms.input_schema.is_some() {
         return None;
     }
-    let data = parse(&text_of(message)).ok()?;
-    salvaged_from(schema, data)
-}
-
-fn salvaged_from(schema: &Value, data: Value) -> Option<Ending> {
     let (data, left_out) = salvage::salvage(schema, data)?;
     let note = salvage::note(&left_out);
     Some(Ending {
@@ -144,12 +144,17 @@ fn salvaged_from(schema: &Value, data: Value) -> Option<Ending> {
 
 /// How a run ends whose result does not fit after all reminders: with what is left of
 /// it, or as a failure.
-pub fn last_resort(schema: &Value, data: Value, why: &str) -> Ending {
-    salvaged_from(schema, data).unwrap_or_else(|| Ending {
+pub fn last_resort(spec: &RunSpec, schema: &Value, data: Value, why: &str) -> Ending {
+    salvaged_from(spec, schema, data).unwrap_or_else(|| unfit(why))
+}
+
+/// How a run ends that never said what it came to in a way that fits.
+pub fn unfit(why: &str) -> Ending {
+    Ending {
         status: Status::Failed,
         result: Payload::inline(Wrong::Schema(why.to_owned()).failure()),
         data: None,
-    })
+    }
 }
 
 /// JSON, possibly inside a Markdown fence.

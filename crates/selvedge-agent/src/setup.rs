@@ -243,8 +243,7 @@ impl Assembler<'_> {
                 ..Tools::default()
             },
         };
-        let own = agent.ends_by.as_ref().and_then(|name| self.ending(name));
-        tools.at_hand.extend(own);
+        tools.at_hand.extend(self.ending(agent));
         tools.at_hand.extend(self.handing_on(team));
         Ok(tools)
     }
@@ -278,6 +277,11 @@ impl Assembler<'_> {
             called_by: agent.input_schema.as_ref().map(|_| own_tool()),
             input_schema: agent.input_schema.clone(),
             ends_by: agent.ends_by.clone(),
+            // A result with a schema of its own is held to that.
+            ends_schema: match agent.output_schema {
+                Some(_) => None,
+                None => self.ending(agent).map(|spec| spec.schema),
+            },
             claims: agent.claims.clone(),
             answerable: agent.answerable,
             alone: agent.alone,
@@ -287,11 +291,12 @@ impl Assembler<'_> {
     }
 
     /// The tool that ends the work, under a name of the agent's own.
-    fn ending(&self, name: &str) -> Option<ToolSpec> {
-        let finish = self.toolbox.spec("finish")?;
+    fn ending(&self, agent: &AgentDefinition) -> Option<ToolSpec> {
+        let finish = self.toolbox.spec("finish")?.clone();
         Some(ToolSpec {
-            name: name.to_owned(),
-            ..finish.clone()
+            name: agent.ends_by.clone()?,
+            schema: agent.ends_schema.clone().unwrap_or(finish.schema),
+            ..finish
         })
     }
 

@@ -26,6 +26,9 @@ pub struct Terms {
     /// The tool that alone ends it: done is an act, not a phrase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<String>,
+    /// The schema of that tool, which a call must fit to end anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_schema: Option<Value>,
     /// What its result claims, to be compared with the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,

@@ -119,7 +119,8 @@ impl Pending {
     /// Whether it wants to end the run with a result that does not fit.
     pub fn is_unfit(&self, spec: &RunSpec) -> bool {
         let ends = spec.tools.get(&self.call.name) == Some(&World::Ends);
-        ends && spec.output_schema.is_some() && self.ending.is_none()
+        let is_held = spec.output_schema.is_some() || spec.terms.ends_schema.is_some();
+        ends && is_held && self.ending.is_none()
     }
 
     fn first_step(&mut self, spec: &RunSpec, unfit: u32) -> Step {
@@ -213,6 +214,20 @@ impl Pending {
             Ok(arguments) => arguments,
             Err(error) => return self.failed(&format!("the arguments are not JSON: {error}")),
         };
+        let name = &self.call.name;
+        let schema = spec.terms.ends_schema.as_ref();
+        match schema.map_or(Ok(()), |schema| reply::fits(schema, &arguments)) {
+            Ok(()) => {}
+            Err(why) if unfit < reply::REMINDERS_MAX => {
+                return self.failed(&format!(
+                    "the arguments of `{name}` do not fit its schema: {why}"
+                ));
+            }
+            Err(why) => {
+                self.ending = Some(reply::unfit(&why));
+                return self.resolved("The run has ended.", false);
+            }
+        }
         let mut ending = Ending {
             status: Status::Done,
             result: Payload::inline(arguments["summary"].as_str().unwrap_or_default()),
@@ -226,7 +241,7 @@ impl Pending {
                     let why = format!("`result` does not fit the required schema: {why}");
                     return self.failed(&why);
                 }
-                Err(why) => ending = reply::last_resort(schema, data, &why),
+                Err(why) => ending = reply::last_resort(spec, schema, data, &why),
             }
         }
         if arguments["outcome"] == "failed" {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use selvedge_ledger::Payload;
 use selvedge_runtime::{EffectId, Finished, Hold, Nature, Performed, Probe, Scene};
-use selvedge_tool::{CopyError, Merged, Survey, Surveyed, WorkCopy};
+use selvedge_tool::{CopyError, Merged, StrayLink, Survey, Surveyed, WorkCopy};
 use serde::{Deserialize, Serialize};
 
 use crate::call::AgentOutcome;
@@ -41,6 +41,8 @@ pub enum Chore {
     Compare {
         /// Which.
         since: EffectId,
+        /// Files that a result claims to have changed: what became of them.
+        claimed: Vec<String>,
     },
     /// Merges the copy into the user's directory.
     Merge {
@@ -72,6 +74,9 @@ pub enum UpkeepOutcome {
     Merged {
         /// The files that were changed.
         files: Vec<String>,
+        /// Links that lead out of the directory, and stayed out of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<StrayLink>,
     },
     /// It cannot be done.
     Failed {
@@ -105,7 +110,9 @@ impl AgentPerformer {
         let done = match &upkeep.chore {
             Chore::Copy => self.copy(&scene, &upkeep.spec).await,
             Chore::Survey => self.survey(&scene, &upkeep.spec).await,
-            Chore::Compare { since } => self.compare(&scene, &upkeep.spec, since).await,
+            Chore::Compare { since, claimed } => {
+                self.compare(&scene, &upkeep.spec, since, claimed).await
+            }
             Chore::Merge { base } => match self.merge(&scene, &upkeep.spec, base).await {
                 Ok(done) => Ok(done),
                 Err(_) if scene.cancel.is_cancelled() => return Performed::Interrupted(None),
@@ -127,8 +134,9 @@ impl AgentPerformer {
     pub(crate) fn upkeep_happened(&self, upkeep: &Upkeep) -> Probe<AgentOutcome> {
         let copy = upkeep.spec.terms.copy.as_ref();
         match (&upkeep.chore, copy.and_then(WorkCopy::merged)) {
-            (Chore::Merge { .. }, Some(Merged::Done { files })) => {
-                Probe::Happened(AgentOutcome::Upkeep(UpkeepOutcome::Merged { files }))
+            (Chore::Merge { .. }, Some(Merged::Done { files, left_out })) => {
+                let merged = UpkeepOutcome::Merged { files, left_out };
+                Probe::Happened(AgentOutcome::Upkeep(merged))
             }
             _ => Probe::DidNotHappen,
         }
@@ -153,6 +161,7 @@ impl AgentPerformer {
         scene: &Scene,
         spec: &RunSpec,
         since: &EffectId,
+        claimed: &[String],
     ) -> Result<UpkeepOutcome, CopyError> {
         let gone = |why: String| CopyError(format!("the survey before cannot be read: {why}"));
         let events = self.ledger.read(&scene.stream, 0).await;
@@ -171,7 +180,7 @@ impl AgentPerformer {
         let before: Survey = serde_json::from_str(&text).map_err(|e| gone(e.to_string()))?;
         let after = Survey::take(&spec.workspace, &scene.cancel).await?;
         Ok(UpkeepOutcome::Compared {
-            changed: before.compare(&after),
+            changed: before.compare_claimed(&after, &spec.workspace, claimed),
         })
     }
 
@@ -182,7 +191,7 @@ impl AgentPerformer {
         base: &str,
     ) -> Result<UpkeepOutcome, CopyError> {
         match copy_of(spec)?.merge(base, &scene.cancel).await? {
-            Merged::Done { files } => Ok(UpkeepOutcome::Merged { files }),
+            Merged::Done { files, left_out } => Ok(UpkeepOutcome::Merged { files, left_out }),
             Merged::Conflict { files } => Err(CopyError(format!(
                 "you and the agents changed the same in {}",
                 files.join(", ")
@@ -197,15 +206,41 @@ fn copy_of(spec: &RunSpec) -> Result<&WorkCopy, CopyError> {
 }
 
 fn hold(spec: &RunSpec, error: &CopyError) -> Hold {
-    let work = spec.terms.copy.as_ref().map(WorkCopy::work);
-    let work = work.unwrap_or_default();
+    let copy = spec.terms.copy.as_ref();
+    let work = copy.map(WorkCopy::work).unwrap_or_default();
+    let touched = copy.map(WorkCopy::touched).unwrap_or_default();
     Hold {
         reason: MERGE.into(),
         detail: format!(
-            "{error}. None of your files was changed; the work is in {}. Undo or move your own \
-             change, then go on, and it is merged",
+            "{error}. {}; the work is in {}. Undo or move your own change, then go on, and it is \
+             merged",
+            untouched(&touched),
             work.display()
         ),
         until: None,
+    }
+}
+
+/// What became of the user's files, when nothing was merged.
+fn untouched(but: &[String]) -> String {
+    match but {
+        [] => "None of your files was changed".into(),
+        names => format!(
+            "An earlier attempt was stopped while it wrote, and all was put back but {}, which had \
+             been changed meanwhile: look at what is there",
+            names.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_could_not_be_put_back_is_named() {
+        assert_eq!(untouched(&[]), "None of your files was changed");
+        let named = untouched(&["a.txt".into(), "b.txt".into()]);
+        assert!(named.contains("but a.txt, b.txt, which"), "{named}");
     }
 }

@@ -1,9 +1,15 @@
 //! A hundred missions of the swarm at once, each waiting for a slow model.
 //!
 //! A mission is the ten steps of its demo: eighteen model calls, one after another, by
-//! seven agents, two of which write files and have the tree compared.
+//! seven agents, two of which write files and have the tree compared. Everything is
+//! recorded, durably. What is left out: the copy of the directory and its merge (they would
+//! measure git), commands, and the folder of what was said, which is made by the program
+//! that follows a session. The time is from before the first mission's files are read to
+//! the end of the last, and memory is what was resident at most, looked at four times a
+//! second, without what was so before.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use selvedge_agent::{AGENT, Approve, Lazy, RunSpec, Setup, assemble};
@@ -22,6 +28,9 @@ const LATENCY_MS: u64 = 200;
 /// Two of the orchestrator, seven of the planner, one of the designer, two each of two
 /// builders and two reviewers.
 const CALLS: u32 = 2 + 7 + 1 + 4 + 4;
+
+/// Calls that were really made: fewer would be measured against too long an ideal.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Measures a hundred missions.
 pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
@@ -65,6 +74,11 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
             (peak - before) / f64::from(MISSIONS),
         ))
     })?;
+    let made = MADE.swap(0, Ordering::Relaxed);
+    anyhow::ensure!(
+        made == MISSIONS * CALLS,
+        "{made} calls were made, and not {MISSIONS} times {CALLS}"
+    );
     let ideal = f64::from(CALLS) * LATENCY_MS as f64 / 1e3;
     let name = format!("{MISSIONS} missions × {CALLS} calls at {LATENCY_MS} ms");
     figures.add(format!("{name}: time"), wall, "s", None);
@@ -101,6 +115,7 @@ fn spec(workspace: &Path) -> anyhow::Result<RunSpec> {
 }
 
 fn reply(request: &Request) -> Response {
+    MADE.fetch_add(1, Ordering::Relaxed);
     let call = |name: &str, arguments: Value| (name.to_owned(), arguments);
     let build = |task: &str| call("builder", json!({ "task": task, "work_dir": "." }));
     let review = |task: &str| {

@@ -31,10 +31,10 @@ pub use job::{
 };
 pub use record::{Record, RecordError};
 pub use swarm::{
-    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionRequest,
-    ReviewRequest, ReviewResponse, Severity,
+    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionComplete,
+    MissionOutcome, MissionRequest, ReviewRequest, ReviewResponse, Severity,
 };
-pub use tree::{Moment, Node, State, Tree};
+pub use tree::{Moment, Node, State, Tree, gist};
 
 use selvedge_agent::Crews;
 

@@ -82,7 +82,7 @@ pub struct Moment {
     /// To whom: `builder task-002`.
     pub agent: String,
     /// What: `started`, `finished`, `failed`, `cancelled`, `paused`, `resumed`, `told`,
-    /// `in_doubt`, `copied`, `merged`.
+    /// `in_doubt`, `copied`, `merged`, `left_out`.
     pub what: &'static str,
     /// More about it.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -179,8 +179,11 @@ impl Tree {
             "CopyFinished" => self.update(event, "copied", String::new(), |_| {}),
             "MergeFinished" => {
                 let outcome = event.decode::<Finished<UpkeepOutcome>>()?.outcome;
-                if let UpkeepOutcome::Merged { files } = outcome {
+                if let UpkeepOutcome::Merged { files, left_out } = outcome {
                     self.update(event, "merged", files.join(", "), |_| {});
+                    for link in left_out {
+                        self.update(event, "left_out", link.to_string(), |_| {});
+                    }
                 }
             }
             _ => {}
@@ -290,15 +293,35 @@ fn learn(cast: &mut BTreeMap<String, bool>, spec: &RunSpec) {
     spec.team.values().for_each(|helper| learn(cast, helper));
 }
 
+/// What a JSON value says of what is to be done, or of what was found or built.
+pub fn gist(value: &Value) -> Option<String> {
+    const TELLING: [&str; 4] = ["task", "mission", "summary", "architecture"];
+    if let Some(telling) = TELLING.iter().find_map(|key| value[*key].as_str()) {
+        return Some(telling.to_owned());
+    }
+    let list = |name: &str| {
+        let items = value[name].as_array().into_iter().flatten();
+        let names: Vec<&str> = items.filter_map(Value::as_str).collect();
+        (!names.is_empty()).then(|| format!("{} {}", name.replace('_', " "), names.join(", ")))
+    };
+    let lists = ["files_created", "files_modified"].into_iter();
+    let lists: Vec<String> = lists.filter_map(list).collect();
+    (!lists.is_empty()).then(|| lists.join("; "))
+}
+
 /// What a text is about, in a line. Of a JSON object, what says most.
 fn title(text: &str) -> String {
-    const TELLING: [&str; 5] = ["task", "mission", "summary", "architecture", "notes"];
-    let Ok(Value::Object(fields)) = serde_json::from_str(text) else {
+    let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text) else {
         return line(text);
     };
-    let telling = TELLING.iter().find_map(|key| fields.get(*key)?.as_str());
-    let first = || fields.values().find_map(Value::as_str);
-    line(telling.or_else(first).unwrap_or_default())
+    let notes = || value["notes"].as_str().map(str::to_owned);
+    let first = || value.as_object()?.values().find_map(Value::as_str);
+    let told = gist(&value).or_else(notes);
+    line(
+        &told
+            .or_else(|| first().map(str::to_owned))
+            .unwrap_or_default(),
+    )
 }
 
 fn line(text: &str) -> String {
@@ -325,6 +348,8 @@ mod tests {
             title(r#"{"work_dir":".","task":"build it\nwell"}"#),
             "build it"
         );
+        let built = r#"{"files_created":["a"],"files_modified":["b","c"],"test_output":"ok"}"#;
+        assert_eq!(title(built), "files created a; files modified b, c");
         assert_eq!(title(" plain words\nand more"), "plain words");
         assert_eq!(title(r#"{"files":[]}"#), "");
     }

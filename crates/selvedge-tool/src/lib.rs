@@ -72,7 +72,7 @@ pub use offer::Offer;
 pub use policy::{
     Act, CAPABILITIES, CRAFTS, Capability, Cell, Craft, Decision, Deed, Finding, Grant, Grants,
     Guard, Layer, MATRIX, Operation, Part, Pattern, Policy, ROLES, Risk, Role, Rule, Rules, Site,
-    Source, Verdict, compact, glob, guard, judge, risks, visible,
+    Source, Tested, Verdict, compact, glob, guard, judge, risks, visible,
 };
 pub use process::{
     Companion, CompanionError, Counted, Keeper, Started, counted, names_a_secret, set_stand_in,
@@ -99,5 +99,5 @@ pub use tool::{
 };
 pub use toolbox::{Checked, Toolbox};
 pub use touch::Touch;
-pub use workcopy::{CopyError, Merged, WorkCopy};
+pub use workcopy::{CopyError, Merged, StrayLink, WorkCopy};
 pub use workspace::{PathError, Workspace};

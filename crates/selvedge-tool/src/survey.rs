@@ -45,6 +45,12 @@ pub struct Surveyed {
     /// Whether there is more that could not be looked at or listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
+    /// Of the files that were asked about: those that are not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// Of the files that were asked about: those that are as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<String>,
 }
 
 impl Survey {
@@ -52,6 +58,26 @@ impl Survey {
     pub async fn take(root: &Path, cancel: &CancellationToken) -> std::io::Result<Self> {
         let (root, cancel) = (root.to_owned(), cancel.clone());
         blocking(move || look(&Workspace::open(&root)?, &cancel)).await
+    }
+
+    /// The same, with what became of the files that somebody claims to have changed. One
+    /// that git ignores is in no survey, so for those the disk is looked at.
+    pub fn compare_claimed(&self, later: &Self, root: &Path, claimed: &[String]) -> Surveyed {
+        let mut found = self.compare(later);
+        let is_on_disk = |path: &str| {
+            let workspace = Workspace::open(root).ok();
+            workspace.is_some_and(|workspace| workspace.dir().symlink_metadata(path).is_ok())
+        };
+        for path in claimed {
+            match (self.files.get(path), later.files.get(path)) {
+                (_, None) if !is_on_disk(path) => found.absent.push(path.clone()),
+                (Some(before), Some(after)) if before == after => {
+                    found.unchanged.push(path.clone());
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// What has changed from this to `later`.
@@ -148,9 +174,21 @@ mod tests {
             created: vec!["src/new".into()],
             modified: vec!["src/changed".into()],
             deleted: vec!["gone".into()],
-            is_partial: false,
+            ..Surveyed::default()
         };
         assert_eq!(before.compare(&after), expected);
         assert_eq!(after.compare(&after), Surveyed::default());
+        let claimed = [
+            "same",
+            "src/new",
+            "target/built",
+            "target/not",
+            "gone",
+            "../x",
+        ];
+        let claimed = claimed.map(str::to_owned);
+        let looked = before.compare_claimed(&after, scratch.path(), &claimed);
+        assert_eq!(looked.absent, ["target/not", "gone", "../x"]);
+        assert_eq!(looked.unchanged, ["same"]);
     }
 }

@@ -187,10 +187,20 @@ impl Agent {
                         category: Category::File,
                         ..done("copied", base, "the directory, to be worked on".into())
                     },
-                    UpkeepOutcome::Merged { files } => Act {
-                        category: Category::File,
-                        ..done("merged", files.join(" "), "into the directory".into())
-                    },
+                    UpkeepOutcome::Merged { files, left_out } => {
+                        let links: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+                        let detail = match links.is_empty() {
+                            true => "into the directory".into(),
+                            false => format!(
+                                "into the directory, without links that lead out: {}",
+                                links.join(", ")
+                            ),
+                        };
+                        Act {
+                            category: Category::File,
+                            ..done("merged", files.join(" "), detail)
+                        }
+                    }
                     _ => return Ok(None),
                 }
             }

@@ -45,6 +45,15 @@ struct State {
     tree: Vec<String>,
 }
 
+/// How many lines of a tree leave room for the rest, and how wide they may be.
+fn tree_room() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let of = |is: Option<u16>, usual: u16| usize::from(is.filter(|n| *n > 0).unwrap_or(usual));
+    let rows = of(size.map(|size| size.ws_row), ROWS_USUAL);
+    let columns = of(size.map(|size| size.ws_col), COLUMNS_USUAL);
+    (rows.saturating_sub(ROWS_FOR_WORDS).max(3), columns.max(20))
+}
+
 /// Something that is under way.
 struct Doing {
     stream: StreamId,
@@ -57,6 +66,10 @@ const WORDS_CHARS: usize = 48;
 const ARGUMENT_CHARS: usize = 72;
 const FAILURE_CHARS: usize = 100;
 const GIST_CHARS: usize = 200;
+// The live line, an answer's last lines, and the line that one is typed on.
+const ROWS_FOR_WORDS: usize = 8;
+const ROWS_USUAL: u16 = 24;
+const COLUMNS_USUAL: u16 = 80;
 // A longer pause is not waited for.
 const HOUR_MILLIS: u64 = 60 * 60 * 1000;
 
@@ -119,7 +132,7 @@ impl Progress {
         let mut state = self.state();
         state.cost = cost(&story.spending.total());
         if state.is_live {
-            state.tree = tree::draw(&story.tree, &beat.stream.session());
+            state.tree = tree::draw_within(&story.tree, &beat.stream.session(), tree_room());
         }
         state.beat(beat);
         state.refresh();

@@ -19,7 +19,7 @@ use selvedge_runtime::{
     Question, QuestionAnswered, QuestionAsked, RunCancelled, RunFinished, RunPaused, RunResumed,
     RunStarted, Started, Unfinished,
 };
-use selvedge_tool::{Decision, Finding, Risk, risks};
+use selvedge_tool::{Decision, Finding, Risk, StrayLink, risks};
 use serde_json::Value;
 
 /// Something worth telling.
@@ -384,12 +384,8 @@ impl Story {
                         text: "works on a copy of the directory".into(),
                         risks: Vec::new(),
                     },
-                    UpkeepOutcome::Merged { files } if files.is_empty() => What::Kept {
-                        text: "nothing to merge".into(),
-                        risks: Vec::new(),
-                    },
-                    UpkeepOutcome::Merged { files } => What::Kept {
-                        text: format!("merged into the directory: {}", files.join(", ")),
+                    UpkeepOutcome::Merged { files, left_out } => What::Kept {
+                        text: merged(&files, &left_out),
                         risks: risks(files.iter().map(String::as_str)),
                     },
                     _ => return Ok(None),
@@ -483,6 +479,22 @@ impl Tool {
             name: name.to_owned(),
             argument: telling.or_else(first).unwrap_or_default().to_owned(),
         }
+    }
+}
+
+/// What came of a merge, in a sentence. It may be cut where a list is long, so what is
+/// missing comes first.
+fn merged(files: &[String], left_out: &[StrayLink]) -> String {
+    let without = match left_out {
+        [] => String::new(),
+        links => {
+            let links: Vec<String> = links.iter().map(ToString::to_string).collect();
+            format!(" without what leads out of it ({})", links.join(", "))
+        }
+    };
+    match files {
+        [] => format!("nothing to merge{without}"),
+        files => format!("merged into the directory{without}: {}", files.join(", ")),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The agents of a session as a tree: who works under whom, on what, how far, and
 //! what it has cost.
 
-use selvedge_crews::{Node, State, Tree};
+use std::collections::HashSet;
+
+use selvedge_crews::{Node, State, Tree, gist};
 use selvedge_ledger::StreamId;
 use serde_json::Value;
 
@@ -16,9 +18,55 @@ pub fn draw(tree: &Tree, session: &StreamId) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(root) = tree.node(session) {
         lines.push(describe(root, false));
-        below(tree, session, "", &mut lines);
+        below(tree, session, "", &HashSet::new(), &mut lines);
     }
     lines
+}
+
+/// The same in so many lines and columns at most: those who ended first are counted, not
+/// shown. What is redrawn all the time must fit on the screen.
+pub fn draw_within(
+    tree: &Tree,
+    session: &StreamId,
+    (lines_max, columns_max): (usize, usize),
+) -> Vec<String> {
+    let lines = fewer(tree, session, lines_max);
+    let cut = |line: &String| match line.chars().count() > columns_max {
+        true => line.chars().take(columns_max - 1).chain(['…']).collect(),
+        false => line.clone(),
+    };
+    lines.iter().map(cut).collect()
+}
+
+fn fewer(tree: &Tree, session: &StreamId, lines_max: usize) -> Vec<String> {
+    let lines = draw(tree, session);
+    if lines.len() <= lines_max {
+        return lines;
+    }
+    let hidden = hidden(tree.nodes(), lines.len() - lines_max + 1);
+    let mut lines = Vec::new();
+    if let Some(root) = tree.node(session) {
+        lines.push(describe(root, false));
+        lines.push(format!("⋮  {} that ended are not shown", hidden.len()));
+        below(tree, session, "", &hidden, &mut lines);
+    }
+    // Nobody else has ended: the rest is cut.
+    lines.truncate(lines_max);
+    lines
+}
+
+/// Those who ended first, `count` of them, without any who has somebody below.
+fn hidden(nodes: &[Node], count: usize) -> HashSet<&StreamId> {
+    let leads = |node: &Node| {
+        let mut others = nodes.iter();
+        others.any(|other| other.parent.as_ref() == Some(&node.stream))
+    };
+    let mut ended: Vec<&Node> = nodes
+        .iter()
+        .filter(|node| node.ended.is_some() && node.parent.is_some() && !leads(node))
+        .collect();
+    ended.sort_by_key(|node| node.ended);
+    ended.iter().take(count).map(|node| &node.stream).collect()
 }
 
 /// What happened when, a line each.
@@ -41,28 +89,19 @@ pub fn timeline(tree: &Tree) -> Vec<String> {
 /// What a JSON value is about: what is to be done, or what was found or built. The text
 /// itself if it does not say.
 pub fn title(text: &str) -> String {
-    const TELLING: [&str; 4] = ["task", "mission", "summary", "architecture"];
     let value: Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(telling) = TELLING.iter().find_map(|key| value[*key].as_str()) {
-        return telling.to_owned();
-    }
-    let list = |name: &str| {
-        let items = value[name].as_array().into_iter().flatten();
-        let names: Vec<&str> = items.filter_map(Value::as_str).collect();
-        (!names.is_empty()).then(|| format!("{} {}", name.replace('_', " "), names.join(", ")))
-    };
-    let lists: Vec<String> = ["files_created", "files_modified"]
-        .into_iter()
-        .filter_map(list)
-        .collect();
-    match lists.is_empty() {
-        true => text.to_owned(),
-        false => lists.join("; "),
-    }
+    gist(&value).unwrap_or_else(|| text.to_owned())
 }
 
-fn below(tree: &Tree, stream: &StreamId, indent: &str, lines: &mut Vec<String>) {
-    let nodes = tree.below(stream);
+fn below(
+    tree: &Tree,
+    stream: &StreamId,
+    indent: &str,
+    hidden: &HashSet<&StreamId>,
+    lines: &mut Vec<String>,
+) {
+    let mut nodes = tree.below(stream);
+    nodes.retain(|node| !hidden.contains(&node.stream));
     for (at, node) in nodes.iter().enumerate() {
         let is_last = at + 1 == nodes.len();
         let (branch, more) = match is_last {
@@ -70,7 +109,8 @@ fn below(tree: &Tree, stream: &StreamId, indent: &str, lines: &mut Vec<String>) 
             false => ("├─ ", "│  "),
         };
         lines.push(format!("{indent}{branch}{}", describe(node, true)));
-        below(tree, &node.stream, &format!("{indent}{more}"), lines);
+        let indent = format!("{indent}{more}");
+        below(tree, &node.stream, &indent, hidden, lines);
     }
 }
 
@@ -93,4 +133,50 @@ fn describe(node: &Node, is_titled: bool) -> String {
     };
     let turns = plural(node.turns, "turn");
     format!("{} {mark} {turns}{cost}{title}", node.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use selvedge_ledger::Time;
+    use selvedge_model::Usd;
+
+    use super::*;
+
+    fn node(stream: &str, ended: Option<i64>) -> Node {
+        let parent = stream.rsplit_once('/');
+        Node {
+            stream: StreamId::new(stream),
+            parent: parent.map(|(parent, _)| StreamId::new(parent)),
+            agent: "builder".into(),
+            task: Some(1),
+            title: String::new(),
+            model: String::new(),
+            turns: 1,
+            cost: Usd::ZERO,
+            is_unpriced: false,
+            state: State::Working,
+            started: Time(0),
+            ended: ended.map(Time),
+            data: None,
+        }
+    }
+
+    #[test]
+    fn those_who_ended_first_make_room_and_nobody_at_work_does() {
+        let nodes = [
+            node("s_a", Some(9)),
+            node("s_a/t0.0", Some(8)),
+            node("s_a/t0.0/t1.0", Some(3)),
+            node("s_a/t0.0/t2.0", None),
+            node("s_a/t0.0/t3.0", Some(2)),
+            node("s_a/t0.0/t4.0", Some(4)),
+        ];
+        let mut hidden: Vec<&str> = hidden(&nodes, 2)
+            .into_iter()
+            .map(StreamId::as_str)
+            .collect();
+        hidden.sort_unstable();
+        assert_eq!(hidden, ["s_a/t0.0/t1.0", "s_a/t0.0/t3.0"]);
+        assert_eq!(super::hidden(&nodes, 9).len(), 3);
+    }
 }

@@ -94,9 +94,13 @@ impl AgentMachine {
         let (id, chore) = match keeping {
             Keeping::Copying => (format!("c{turn}"), Chore::Copy),
             Keeping::Surveying => (format!("v{turn}"), Chore::Survey),
-            Keeping::Comparing(_) => {
+            Keeping::Comparing(ending) => {
                 let since = EffectId::new("v0");
-                (format!("v{turn}"), Chore::Compare { since })
+                let (terms, data) = (&spec.terms, ending.data.as_ref());
+                let claimed = terms.claims.as_ref().zip(data);
+                let claimed = claimed.map(|(claims, data)| claims.files(data, &spec.workspace));
+                let claimed = claimed.unwrap_or_default();
+                (format!("v{turn}"), Chore::Compare { since, claimed })
             }
             Keeping::Merging(_) => {
                 let base = self.base.clone()?;

@@ -214,6 +214,7 @@ fn agent(config: &JobConfig, name: &str, description: &str) -> AgentDefinition {
         input_schema: None,
         called_by: None,
         ends_by: None,
+        ends_schema: None,
         claims: None,
         answerable: false,
         alone: false,

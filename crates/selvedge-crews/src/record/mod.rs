@@ -4,10 +4,12 @@
 //! `planner/`, `builder/task-002/`. What is sent is folded from the events by the same
 //! machine that decided it, so it is what was sent, and nothing is kept twice: a line of
 //! `to_model.jsonl` has the messages and the tools that were new, and says how many
-//! messages came before.
+//! messages came before. One that leads others keeps its folder over all its missions,
+//! and each line names its stream.
 //!
 //! The folder may be deleted at any time. Whoever follows the session writes it anew.
 
+mod issues;
 mod summary;
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +20,8 @@ use std::sync::Arc;
 
 use selvedge_agent::{AgentCall, AgentMachine, ModelCall, ModelOutcome, RunSpec, tools_sent};
 use selvedge_ledger::{Event, Ledger, LedgerError, Payload, StreamId};
-use selvedge_model::{Message, Messages, Part, ToolDefinition};
-use selvedge_runtime::{Act, Due, Finished, Machine, Started, Unfinished};
+use selvedge_model::{Message, Messages, Part, ToolDefinition, Usd};
+use selvedge_runtime::{Act, Due, Finished, Machine, RunStarted, Started, Unfinished};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -38,6 +40,8 @@ pub struct Record {
     folder: PathBuf,
     tree: Tree,
     runs: HashMap<StreamId, Run>,
+    /// What each was asked to do, where that is data.
+    requests: HashMap<StreamId, Value>,
     /// Folders that were begun anew.
     begun: BTreeSet<PathBuf>,
 }
@@ -72,6 +76,7 @@ pub enum RecordError {
 /// A line of `to_model.jsonl`: a request, without what was sent before.
 #[derive(Serialize)]
 struct Sent<'a> {
+    stream: &'a str,
     effect: &'a str,
     attempt: u32,
     time: i64,
@@ -91,6 +96,7 @@ struct Sent<'a> {
 /// A line of `from_model.jsonl`: what came back.
 #[derive(Serialize)]
 struct Heard<'a> {
+    stream: &'a str,
     effect: &'a str,
     attempt: u32,
     time: i64,
@@ -105,6 +111,7 @@ impl Record {
             folder: folder.into(),
             tree: Tree::default(),
             runs: HashMap::new(),
+            requests: HashMap::new(),
             begun: BTreeSet::new(),
         }
     }
@@ -124,6 +131,13 @@ impl Record {
         };
         run.machine.apply(event)?;
         self.tree.apply(event)?;
+        if &*event.kind == "RunStarted" {
+            let started: RunStarted<RunSpec> = event.decode()?;
+            let request = ledger.text(&started.spec.request).await?;
+            if let Ok(request) = serde_json::from_str(&request) {
+                self.requests.insert(event.stream.clone(), request);
+            }
+        }
         let Some(node) = self.tree.node(&event.stream).cloned() else {
             return Ok(());
         };
@@ -137,8 +151,8 @@ impl Record {
             ("MergeFinished" | "ToolCallInDoubt" | "MessageTaken", _) => {}
             _ => return Ok(()),
         }
-        replace(&place.join(METADATA), &metadata(&node))?;
-        let summary = summary::summary(&self.tree);
+        replace(&place.join(METADATA), &metadata(&self.tree, &node))?;
+        let summary = summary::summary(&self.tree, &self.requests);
         replace(&self.folder.join(SUMMARY), &summary)
     }
 
@@ -196,6 +210,7 @@ impl Record {
             output_schema.clone_from(&call.spec.output_schema);
         }
         let line = Sent {
+            stream: event.stream.as_str(),
             effect: started.effect.as_str(),
             attempt: started.attempt,
             time: event.time.0,
@@ -245,6 +260,7 @@ async fn heard(ledger: &dyn Ledger, event: &Event, place: &Path) -> Result<(), R
         ModelOutcome::Failed { .. } => {}
     }
     let line = Heard {
+        stream: event.stream.as_str(),
         effect: effect.as_str(),
         attempt,
         time: event.time.0,
@@ -262,7 +278,13 @@ async fn at_hand(ledger: &dyn Ledger, message: &Message) -> Result<Message, Ledg
     Ok(message)
 }
 
-fn metadata(node: &Node) -> Value {
+/// What is known of an agent; of one that leads others, over all its missions.
+fn metadata(tree: &Tree, node: &Node) -> Value {
+    let is_of_it = |other: &&Node| match node.task {
+        Some(_) => other.stream == node.stream,
+        None => other.agent == node.agent && other.task.is_none(),
+    };
+    let all: Vec<&Node> = tree.nodes().iter().filter(is_of_it).collect();
     json!({
         "agent": node.agent,
         "task": node.task,
@@ -271,10 +293,11 @@ fn metadata(node: &Node) -> Value {
         "about": node.title,
         "model": node.model,
         "state": node.state,
-        "turns": node.turns,
-        "cost": node.cost,
-        "cost_is_known": !node.is_unpriced,
-        "started": node.started.0,
+        "runs": all.len(),
+        "turns": all.iter().map(|node| node.turns).sum::<u64>(),
+        "cost": all.iter().map(|node| node.cost).sum::<Usd>(),
+        "cost_is_known": all.iter().all(|node| !node.is_unpriced),
+        "started": all.first().unwrap_or(&node).started.0,
         "ended": node.ended.map(|time| time.0),
     })
 }

@@ -1,15 +1,17 @@
 //! A session in one JSON value: what it cost, who did how much, how it went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use selvedge_agent::DISCREPANCIES;
+use selvedge_ledger::StreamId;
 use selvedge_model::Usd;
 use serde_json::{Map, Value, json};
 
+use super::issues;
 use crate::tree::{Node, State, Tree};
 
-/// The summary of everything so far.
-pub(super) fn summary(tree: &Tree) -> Value {
+/// The summary of everything so far; `requests` are what the agents were asked to do.
+pub(super) fn summary(tree: &Tree, requests: &HashMap<StreamId, Value>) -> Value {
     let nodes = tree.nodes();
     let mut costs: BTreeMap<&str, Usd> = BTreeMap::new();
     for name in tree.cast.keys() {
@@ -42,7 +44,7 @@ pub(super) fn summary(tree: &Tree) -> Value {
             false => add(&format!("{name}_tasks"), json!(own.count())),
         };
     }
-    add("open_issues", json!(open_issues(nodes)));
+    add("open_issues", json!(issues::open(nodes, requests)));
     add("discrepancies", json!(discrepancies(nodes)));
     add("timeline", json!(tree.timeline()));
     Value::Object(summary)
@@ -72,19 +74,6 @@ fn outcome(tree: &Tree) -> &'static str {
         () if !all.is_empty() => "paused",
         () => "running",
     }
-}
-
-/// What the last review of each caller found: nobody has said that it was dealt with.
-fn open_issues(nodes: &[Node]) -> Vec<Value> {
-    let mut last: BTreeMap<(Option<&str>, &str), &Vec<Value>> = BTreeMap::new();
-    for node in nodes {
-        let issues = node.data.as_ref().and_then(|data| data.get("issues"));
-        if let Some(issues) = issues.and_then(Value::as_array) {
-            let caller = node.parent.as_ref().map(|parent| parent.as_str());
-            last.insert((caller, &node.agent), issues);
-        }
-    }
-    last.into_values().flatten().cloned().collect()
 }
 
 /// Where results said something else than the record.

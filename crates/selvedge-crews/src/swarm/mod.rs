@@ -6,8 +6,8 @@
 mod protocol;
 
 pub use protocol::{
-    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionRequest,
-    ReviewRequest, ReviewResponse, Severity,
+    BuildRequest, BuildResponse, DesignRequest, DesignResponse, FileSpec, Issue, MissionComplete,
+    MissionOutcome, MissionRequest, ReviewRequest, ReviewResponse, Severity,
 };
 
 use selvedge_agent::BuiltIn;

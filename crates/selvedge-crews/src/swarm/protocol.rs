@@ -17,6 +17,27 @@ pub struct MissionRequest {
     pub mission: String,
 }
 
+/// How the Planner ends a mission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MissionComplete {
+    /// What there is now, how it was checked, and what is left open; or why the mission
+    /// cannot be reached.
+    pub summary: String,
+    /// Whether the mission was reached.
+    pub outcome: MissionOutcome,
+}
+
+/// Whether a mission was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissionOutcome {
+    /// It was, and the work is to be merged.
+    Done,
+    /// It was not: nothing is merged, and the work is kept apart.
+    Failed,
+}
+
 /// A task for the Designer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -88,9 +109,9 @@ pub struct BuildRequest {
 pub struct BuildResponse {
     /// Files that were not there before.
     pub files_created: Vec<String>,
-    /// Files that were there, and were changed.
+    /// Files that were there, and were changed or removed.
     pub files_modified: Vec<String>,
-    /// Whether tests were run.
+    /// Whether tests were run, by a command of yours.
     pub tests_run: bool,
     /// Whether all of them passed when they were run last.
     pub tests_passed: bool,
@@ -168,6 +189,7 @@ pub enum Severity {
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("MissionRequest", of::<MissionRequest>()),
+        ("MissionComplete", of::<MissionComplete>()),
         ("DesignRequest", of::<DesignRequest>()),
         ("DesignResponse", of::<DesignResponse>()),
         ("BuildRequest", of::<BuildRequest>()),

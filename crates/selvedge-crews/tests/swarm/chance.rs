@@ -1,13 +1,14 @@
 //! A model that says anything that fits its schemas: whatever it is, a mission ends, and
 //! nothing outside of the work directory is touched.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use selvedge_agent::{AGENT, Limits};
-use selvedge_ledger::{Payload, StreamId};
+use selvedge_ledger::{Event, Ledger, Payload, Position, StreamId};
 use selvedge_model::{
     Message, Part, Price, Request, Response, Role, ScriptedModel, Stop, ToolCall, Usage, Usd,
 };
@@ -24,18 +25,34 @@ const SEEDS: u64 = 1_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One in so many runs its commands for real, and one works on a copy.
 const REAL_EVERY: u64 = 25;
-const COPY_EVERY: u64 = 100;
+const COPY_EVERY: u64 = 40;
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "true",
     "sh test.sh",
     "echo x > made.txt",
     "ln -s ../outside link",
+    "ln -s ../outside stray",
     "touch ../outside/escaped",
     "echo x > /etc/selvedge-escaped",
     "rm -rf ../outside",
     "no-such-program --at-all",
 ];
+
+/// What should happen at least now and then; otherwise the test tries less than it says.
+const SOMETIMES: [&str; 8] = [
+    "succeeded",
+    "failed",
+    "was out of budget",
+    "worked on a copy",
+    "merged a copy",
+    "was refused a path",
+    "was contradicted",
+    "ran two helpers",
+];
+
+/// How many missions did what.
+type Counts = BTreeMap<&'static str, u64>;
 
 #[test]
 fn a_mission_ends_and_stays_inside_whatever_the_model_says() {
@@ -44,36 +61,68 @@ fn a_mission_ends_and_stays_inside_whatever_the_model_says() {
         .enable_all()
         .build()
         .unwrap();
-    let counts = runtime.block_on(async {
+    let counts = Arc::new(Mutex::new(Counts::new()));
+    runtime.block_on(async {
         let folder = rig::scratch();
         let ledger = rig::ledger(folder.path());
         let mut tasks = tokio::task::JoinSet::new();
-        let mut counts = [0_u64; 3];
-        let mut count = |how: usize| counts[how] += 1;
         for seed in 0..SEEDS {
             if tasks.len() >= 4 {
-                count(tasks.join_next().await.unwrap().unwrap());
+                tasks.join_next().await.unwrap().unwrap();
             }
             let (ledger, root) = (ledger.clone(), folder.path().join(seed.to_string()));
-            tasks.spawn(async move { mission(seed, ledger, &root).await });
+            let counts = counts.clone();
+            tasks.spawn(async move {
+                let happened = mission(seed, ledger, &root).await;
+                let mut counts = counts.lock().unwrap();
+                for what in happened {
+                    *counts.entry(what).or_default() += 1;
+                }
+            });
         }
-        while let Some(how) = tasks.join_next().await {
-            count(how.unwrap());
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
         }
-        counts
     });
-    let [done, failed, out_of_budget] = counts;
-    eprintln!("{done} succeeded, {failed} failed, {out_of_budget} were out of budget");
-    assert_eq!(done + failed + out_of_budget, SEEDS);
-    assert!(
-        counts.iter().all(|count| *count > 0),
-        "every end is met: {counts:?}"
-    );
+    let counts = counts.lock().unwrap();
+    eprintln!("of {SEEDS} missions: {counts:#?}");
+    let ends = ["succeeded", "failed", "was out of budget"];
+    assert_eq!(ends.iter().map(|end| counts[end]).sum::<u64>(), SEEDS);
+    for what in SOMETIMES {
+        assert!(counts.contains_key(what), "no mission {what}: {counts:?}");
+    }
 }
 
-/// Runs a mission: 0 for a success, 1 for a failure, 2 for an exhausted budget.
-async fn mission(seed: u64, ledger: Arc<dyn selvedge_ledger::Ledger>, root: &Path) -> usize {
-    let again = format!("seed {seed}");
+#[test]
+fn a_mission_that_got_out_would_be_noticed() {
+    let ways: [(&str, fn(&Path)); 5] = [
+        ("a new file outside", |root| write(root, "outside/escaped")),
+        ("a changed file outside", |root| {
+            write(root, "outside/canary")
+        }),
+        ("a removed folder", |root| {
+            std::fs::remove_dir_all(root.join("outside")).unwrap();
+        }),
+        ("a file beside the work", |root| write(root, "escaped")),
+        ("a link that leads out", |root| {
+            std::os::unix::fs::symlink("../outside", root.join("work/stray")).unwrap();
+        }),
+    ];
+    for (how, get_out) in ways {
+        let root = rig::scratch();
+        lay_out(root.path());
+        assert_eq!(escapes(root.path(), true), Vec::<String>::new(), "{how}");
+        get_out(root.path());
+        assert_ne!(escapes(root.path(), true), Vec::<String>::new(), "{how}");
+    }
+}
+
+fn write(root: &Path, name: &str) {
+    std::fs::write(root.join(name), "x").unwrap();
+}
+
+/// A directory to work in, and beside it what nobody may touch.
+fn lay_out(root: &Path) {
     let (work, outside) = (root.join("work"), root.join("outside"));
     for folder in [&work, &outside] {
         std::fs::create_dir_all(folder).unwrap();
@@ -81,6 +130,46 @@ async fn mission(seed: u64, ledger: Arc<dyn selvedge_ledger::Ledger>, root: &Pat
     std::fs::write(outside.join("canary"), "canary").unwrap();
     std::fs::write(work.join("test.sh"), "test -e made.txt\n").unwrap();
     std::os::unix::fs::symlink(&outside, work.join("link")).unwrap();
+}
+
+/// What a mission did outside of its directory. Its own directory must not get a link out
+/// of it either, if it worked on a copy.
+fn escapes(root: &Path, is_copy: bool) -> Vec<String> {
+    let names = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect::<Vec<String>>()
+    };
+    let mut found = Vec::new();
+    let known = ["work", "outside", "session"];
+    found.extend(
+        names(root)
+            .into_iter()
+            .filter(|name| !known.contains(&&**name)),
+    );
+    found.extend(
+        names(&root.join("outside"))
+            .into_iter()
+            .filter(|name| name != "canary"),
+    );
+    let canary = std::fs::read_to_string(root.join("outside/canary")).ok();
+    if canary.as_deref() != Some("canary") {
+        found.push(format!("the canary is {canary:?}"));
+    }
+    if Path::new("/etc/selvedge-escaped").exists() {
+        found.push("/etc/selvedge-escaped".into());
+    }
+    if is_copy && root.join("work/stray").symlink_metadata().is_ok() {
+        found.push("work/stray".into());
+    }
+    found
+}
+
+/// Runs a mission, and says what happened in it.
+async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'static str> {
+    let again = format!("seed {seed}");
+    lay_out(root);
+    let work = root.join("work");
     let is_real = seed.is_multiple_of(REAL_EVERY);
     let toolbox = match is_real {
         true => rig::tools(),
@@ -94,7 +183,8 @@ async fn mission(seed: u64, ledger: Arc<dyn selvedge_ledger::Ledger>, root: &Pat
     };
     let budget = seed.is_multiple_of(3).then_some(0.08);
     let mut spec = rig::spec(&work, Sandbox::default(), budget, limits);
-    if seed.is_multiple_of(COPY_EVERY) {
+    let is_copy = seed.is_multiple_of(COPY_EVERY);
+    if is_copy {
         let copy = WorkCopy::of(&work, &root.join("session")).await.unwrap();
         spec = spec.in_copy(copy);
     }
@@ -106,7 +196,7 @@ async fn mission(seed: u64, ledger: Arc<dyn selvedge_ledger::Ledger>, root: &Pat
             output: Usd::from_dollars(10.0).unwrap(),
             long: None,
         });
-    let driver = rig::driver(ledger, Arc::new(model), toolbox);
+    let driver = rig::driver(ledger.clone(), Arc::new(model), toolbox);
     let session = StreamId::new(format!("s_{seed}"));
     driver
         .start(&session, None, AGENT, spec, None)
@@ -115,25 +205,51 @@ async fn mission(seed: u64, ledger: Arc<dyn selvedge_ledger::Ledger>, root: &Pat
     let driven = driver.drive(&session, None, CancellationToken::new());
     let rest = tokio::time::timeout(PATIENCE, driven).await;
     let rest = rest.unwrap_or_else(|_| panic!("{again} hangs")).unwrap();
-    let left: Vec<_> = std::fs::read_dir(&outside).unwrap().flatten().collect();
-    assert_eq!(left.len(), 1, "{again}: {left:?}");
-    let canary = std::fs::read_to_string(outside.join("canary")).unwrap();
-    assert_eq!(canary, "canary", "{again}");
-    let beside = std::fs::read_dir(root).unwrap().flatten();
-    let names: Vec<_> = beside.map(|entry| entry.file_name()).collect();
-    let is_known = |name: &std::ffi::OsString| {
-        ["work", "outside", "session"]
-            .iter()
-            .any(|known| name == known)
-    };
-    assert!(names.iter().all(is_known), "{again}: {names:?}");
-    assert!(!Path::new("/etc/selvedge-escaped").exists(), "{again}");
-    match rest {
-        Rest::Ended(ending) if ending.status == Status::Done => 0,
-        Rest::Ended(_) => 1,
-        Rest::Paused(reasons) if reasons.contains_key("budget") => 2,
+    assert_eq!(escapes(root, is_copy), Vec::<String>::new(), "{again}");
+    let mut happened = vec![match rest {
+        Rest::Ended(ending) if ending.status == Status::Done => "succeeded",
+        Rest::Ended(_) => "failed",
+        Rest::Paused(reasons) if reasons.contains_key("budget") => "was out of budget",
         rest => panic!("{again} is neither over nor out of money: {rest:?}"),
+    }];
+    let events = ledger.session_after(&session, Position::default()).await;
+    let events = events.unwrap().0;
+    let text = |event: &Event| event.data.get().to_owned();
+    let has = |kind: &str, words: &str| {
+        let mut events = events.iter().filter(|event| &*event.kind == kind);
+        events.any(|event| text(event).contains(words))
+    };
+    let outcomes = [
+        ("worked on a copy", has("CopyFinished", "base")),
+        ("merged a copy", has("MergeFinished", "merged")),
+        ("left a link out", has("MergeFinished", "left_out")),
+        (
+            "ran a real command",
+            is_real && has("ToolCallFinished", "\"sandboxed\":true"),
+        ),
+        (
+            "was refused a path",
+            has("ToolCallFinished", "leads outside of the workspace"),
+        ),
+        ("was contradicted", has("RunFinished", "discrepancies")),
+        (
+            "had a response that did not fit",
+            has("RunFinished", "did not fit"),
+        ),
+    ];
+    happened.extend(
+        outcomes
+            .iter()
+            .filter(|(_, is_so)| *is_so)
+            .map(|(what, _)| *what),
+    );
+    let helpers = events.iter().filter(|event| {
+        &*event.kind == "RunStarted" && event.stream.as_str().matches('/').count() == 2
+    });
+    if helpers.count() >= 2 {
+        happened.push("ran two helpers");
     }
+    happened
 }
 
 /// What the model says: calls, a result, words, or half of something.

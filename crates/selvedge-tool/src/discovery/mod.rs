@@ -14,7 +14,7 @@ mod table;
 pub(crate) use evidence::Survey;
 pub(crate) use memory::Memory;
 pub(crate) use scout::scout;
-pub(crate) use table::Category;
+pub(crate) use table::{Category, calls};
 
 use std::collections::{BTreeMap, BTreeSet};
 

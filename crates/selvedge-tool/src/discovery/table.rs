@@ -137,6 +137,29 @@ impl Table {
     }
 }
 
+/// What a command line is for, if it begins as somebody calls a tool of the table. The
+/// longest beginning decides: `cargo check` is no test, and `cargo nextest` is one.
+pub(crate) fn calls(words: &[&str]) -> Option<Category> {
+    let length = |said: &str| {
+        let said: Vec<&str> = said.split(' ').collect();
+        words.starts_with(&said).then_some(said.len())
+    };
+    let tools = TABLE.tools.iter().flat_map(|(category, tools)| {
+        let tools = tools.iter();
+        tools.map(move |tool| (*category, tool))
+    });
+    let known = tools.filter_map(|(category, tool)| {
+        let said = tool.says().chain([tool.run.as_str(), tool.program()]);
+        // A program of many uses says nothing by its name alone.
+        let is_telling = |said: &&str| said.contains(' ') || tool.name == *said;
+        let longest = said.filter(is_telling).filter_map(length).max()?;
+        Some((longest, category))
+    });
+    known
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, category)| category)
+}
+
 impl Tool {
     /// The program that must be there.
     pub(super) fn program(&self) -> &str {

@@ -23,6 +23,7 @@ mod rules;
 mod script;
 mod shell;
 mod site;
+mod tested;
 mod verdict;
 mod visible;
 mod wrapper;
@@ -34,6 +35,7 @@ pub use risk::{Risk, risks};
 pub use roles::{CAPABILITIES, Capability, ROLES, Role};
 pub use rules::{Layer, Pattern, Rules, glob};
 pub use site::{Guard, Site, guard};
+pub use tested::Tested;
 pub use verdict::{Decision, Finding, Part, Rule, Source, Verdict};
 pub use visible::{compact, visible};
 

@@ -1,24 +1,28 @@
 //! Writes a merge into the user's directory: every file or none.
 //!
 //! A file is written only if it still is what was merged. Should the user save it in
-//! that very moment, what was written is taken back.
+//! that very moment, what was written is taken back; should the process be killed, the
+//! journal has what the next one needs for that.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::CopyError;
+use super::journal::{self, Journal};
 use super::tree::Change;
+use super::{CopyError, STAGING};
 use crate::workspace::{Place, Workspace};
 
 /// Writes the changes; false, and nothing is changed, if a file is another than the one
-/// that was merged. `staging` has what each was, below `old`, and will be, below `new`.
+/// that was merged. The staging folder in `folder` has what each was, below `old`, and
+/// will be, below `new`.
 pub(super) fn apply(
     user: &Workspace,
     changes: &[Change],
-    staging: &Path,
+    folder: &Path,
 ) -> Result<bool, CopyError> {
+    let staging = folder.join(STAGING);
     let (old, new) = (staging.join("old"), staging.join("new"));
     // What goes goes first: a file may take the place of a folder.
     let mut changes: Vec<&Change> = changes.iter().collect();
@@ -38,46 +42,45 @@ pub(super) fn apply(
     if !changes.iter().all(|change| is_as_merged(change)) {
         return Ok(false);
     }
-    for (done, change) in changes.iter().enumerate() {
-        let outcome = match is_as_merged(change) {
-            true => write(
-                user,
-                change,
-                change.is_there(),
-                &new,
-                change.is_executable(),
-            ),
-            false => Err(io::ErrorKind::Interrupted.into()),
-        };
-        if let Err(error) = outcome {
-            undo(user, &changes[..=done], &old, &new);
-            return match error.kind() {
-                io::ErrorKind::Interrupted => Ok(false),
-                _ => Err(CopyError(format!(
-                    "`{}` cannot be written ({error}); nothing was changed",
-                    change.path.display()
-                ))),
-            };
+    let mut journal = Journal::open(folder, &changes)?;
+    for (n, change) in changes.iter().enumerate() {
+        if !is_as_merged(change) {
+            journal::undo(user, folder, &changes[..n])?;
+            return Ok(false);
+        }
+        let is_executable = change.is_executable();
+        let written = journal
+            .begin(n)
+            .and_then(|()| write(user, change, change.is_there(), &new, is_executable));
+        if let Err(error) = written {
+            journal::undo(user, folder, &changes[..=n])?;
+            return Err(CopyError(format!(
+                "`{}` cannot be written ({error})",
+                change.path.display()
+            )));
         }
     }
     Ok(true)
 }
 
-/// Puts back what was there, where it is as it was written or was being written.
-fn undo(user: &Workspace, changes: &[&Change], old: &Path, new: &Path) {
-    for change in changes.iter().rev() {
-        let is = change.is_there().then(|| new.join(&change.path));
-        if is_same(&user.root().join(&change.path), is.as_deref()) {
-            // What cannot be put back could not have been written.
-            let _ = write(
-                user,
-                change,
-                change.was_there(),
-                old,
-                change.was_executable(),
-            );
-        }
+/// Puts back what was there, where it is as it was written; false where it is neither
+/// that nor what it was before.
+pub(super) fn put_back(user: &Workspace, change: &Change, staging: &Path) -> io::Result<bool> {
+    let (old, new) = (staging.join("old"), staging.join("new"));
+    let path = user.root().join(&change.path);
+    let is = |is_there: bool, folder: &Path| {
+        let other = is_there.then(|| folder.join(&change.path));
+        is_same(&path, other.as_deref())
+    };
+    if is(change.was_there(), &old) {
+        return Ok(true);
     }
+    if !is(change.is_there(), &new) {
+        return Ok(false);
+    }
+    let is_executable = change.was_executable();
+    write(user, change, change.was_there(), &old, is_executable)?;
+    Ok(true)
 }
 
 /// Makes a path what it is in a folder, or removes it.
@@ -174,7 +177,7 @@ fn remove_hollow(path: &Path) -> io::Result<()> {
 }
 
 /// Git knows no empty directories: those that lost their last file go.
-fn remove_empty(user: &Workspace, path: &Path) {
+pub(super) fn remove_empty(user: &Workspace, path: &Path) {
     let mut above = path.parent();
     while let Some(folder) = above.filter(|folder| !folder.as_os_str().is_empty()) {
         if user.dir().remove_dir(folder).is_err() {

@@ -7,9 +7,12 @@
 //! store first. Where both changed the same lines, nothing is written at all.
 //!
 //! Merging twice is merging once: what is there already is no change. That is what
-//! lets a merge that was interrupted simply be done again.
+//! lets a merge that was interrupted simply be done again, after what it wrote was put
+//! back.
 
 mod apply;
+mod journal;
+mod links;
 mod tree;
 
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builtin::git::{Git, top_of, words};
 use crate::tool::ToolOutput;
 use crate::workspace::Workspace;
+pub use links::StrayLink;
 use tree::Trees;
 
 /// Hashing a large repository takes its time.
@@ -54,6 +58,9 @@ pub enum Merged {
     Done {
         /// From the top of the copy.
         files: Vec<String>,
+        /// Links that were not merged.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<StrayLink>,
     },
     /// Nothing was written: the user changed the same.
     Conflict {
@@ -62,7 +69,8 @@ pub enum Merged {
     },
 }
 
-/// Why there is no copy, or no merge. The user's files are as they were.
+/// Why there is no copy, or no merge. The user's files are as they were, but for those
+/// that [`WorkCopy::touched`] names.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct CopyError(pub String);
@@ -119,8 +127,10 @@ impl WorkCopy {
     /// left behind goes first.
     pub async fn make(&self, cancel: &CancellationToken) -> Result<String, CopyError> {
         std::fs::create_dir_all(&self.folder)?;
-        let _ = std::fs::remove_file(self.folder.join(MERGED));
+        // First: it puts back what a merge wrote that is not known to be complete.
         self.remove(cancel).await?;
+        let _ = std::fs::remove_file(self.folder.join(MERGED));
+        journal::forget(&self.folder);
         let user = Workspace::open(self.top())?;
         let trees = self.trees(&user, cancel).await?;
         let tree = trees.of_the_user(&user).await?;
@@ -165,13 +175,14 @@ impl WorkCopy {
         if let Some(done) = self.merged() {
             return Ok(done);
         }
+        journal::recover(&Workspace::open(self.top())?, &self.folder)?;
         for _ in 0..ATTEMPTS_MAX {
             if let Some(merged) = self.try_to_merge(base, cancel).await? {
                 return Ok(merged);
             }
         }
         Err(CopyError(
-            "files of the directory are being changed all the time; nothing was written".into(),
+            "files of the directory are being changed all the time".into(),
         ))
     }
 
@@ -179,6 +190,12 @@ impl WorkCopy {
     pub fn merged(&self) -> Option<Merged> {
         let text = std::fs::read(self.folder.join(MERGED)).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+
+    /// Files of the user's that a merge had written when it was stopped, and that could
+    /// not be put back: somebody had changed them since.
+    pub fn touched(&self) -> Vec<String> {
+        journal::touched(&self.folder)
     }
 
     /// Whether there is anything of it.
@@ -189,8 +206,14 @@ impl WorkCopy {
             .any(|path| path.symlink_metadata().is_ok())
     }
 
-    /// Removes the copy. What was done in it is gone.
+    /// Removes the copy. What was done in it is gone, and what a merge wrote that did not
+    /// come to its end is put back.
     pub async fn remove(&self, cancel: &CancellationToken) -> Result<(), CopyError> {
+        match (self.merged(), Workspace::open(self.top())) {
+            (None, Ok(user)) => journal::recover(&user, &self.folder)?,
+            // There is nothing to put anything back into.
+            (Some(_), _) | (None, Err(_)) => journal::close(&self.folder)?,
+        }
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         if let Some(top) = &self.repository {
             let workspace = Workspace::open(top)?;
@@ -220,13 +243,13 @@ impl WorkCopy {
         let work = Workspace::open(&self.work())?;
         let trees = self.trees(&user, cancel).await?;
         let done = trees.since(base, &work).await?;
-        let files = trees.names(base, &done).await?;
+        let mut files = trees.names(base, &done).await?;
         let mine = trees.since(base, &user).await?;
         let merged = match trees.merged(base, &mine, &done).await? {
             Ok(merged) => merged,
             Err(files) => return Ok(Some(Merged::Conflict { files })),
         };
-        let changes = trees.changes(&mine, &merged).await?;
+        let mut changes = trees.changes(&mine, &merged).await?;
         if let Some(path) = changes
             .iter()
             .find(|change| change.is_link_to_a_repository())
@@ -234,6 +257,7 @@ impl WorkCopy {
             let files = vec![path.path.display().to_string()];
             return Ok(Some(Merged::Conflict { files }));
         }
+        let mut left_out = Vec::new();
         if !changes.is_empty() {
             let staging = self.folder.join(STAGING);
             if staging.exists() {
@@ -241,13 +265,19 @@ impl WorkCopy {
             }
             trees.stage(&mine, &changes, &staging.join("old")).await?;
             trees.stage(&merged, &changes, &staging.join("new")).await?;
-            let applied = apply::apply(&user, &changes, &staging);
-            let _ = std::fs::remove_dir_all(&staging);
+            left_out = links::take_strays(&user, &mut changes, &staging.join("new"));
+            let applied = apply::apply(&user, &changes, &self.folder);
+            if !matches!(applied, Ok(true)) {
+                journal::close(&self.folder)?;
+            }
+            // What was applied stays in the journal until it is put down as merged.
             if !applied? {
                 return Ok(None);
             }
         }
-        let merged = Merged::Done { files };
+        let is_left_out = |file: &String| left_out.iter().any(|link| link.path == *file);
+        files.retain(|file| !is_left_out(file));
+        let merged = Merged::Done { files, left_out };
         self.keep(&merged)?;
         // The work is where it belongs: a copy that cannot be removed is only in the way.
         if let Err(error) = self.remove(cancel).await {
@@ -259,12 +289,8 @@ impl WorkCopy {
     /// Puts down that the work is merged, before the copy goes.
     fn keep(&self, merged: &Merged) -> Result<(), CopyError> {
         let text = serde_json::to_vec(merged).expect("plain data");
-        let path = self.folder.join(MERGED);
-        let unfinished = path.with_extension("tmp");
-        std::fs::write(&unfinished, text)?;
-        std::fs::File::open(&unfinished)?.sync_all()?;
-        std::fs::rename(&unfinished, &path)?;
-        std::fs::File::open(&self.folder)?.sync_all()?;
+        journal::replace(&self.folder, MERGED, &text)?;
+        journal::forget(&self.folder);
         Ok(())
     }
 

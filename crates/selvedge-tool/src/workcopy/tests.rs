@@ -2,6 +2,8 @@ use std::process::Command;
 
 use super::*;
 
+mod killed;
+
 struct World {
     scratch: tempfile::TempDir,
     copy: WorkCopy,
@@ -73,6 +75,7 @@ impl World {
 fn done(files: &[&str]) -> Merged {
     Merged::Done {
         files: files.iter().map(|f| (*f).to_owned()).collect(),
+        left_out: Vec::new(),
     }
 }
 
@@ -143,6 +146,39 @@ async fn a_merge_that_was_cut_short_is_completed_by_another() {
     std::fs::write(world.user("a.txt"), "theirs\n").unwrap();
     assert_eq!(world.merge().await, done(&["a.txt", "src/b.txt"]));
     assert_eq!(world.text("src/b.txt").as_deref(), Some("theirs\n"));
+}
+
+#[tokio::test]
+async fn a_link_that_leads_out_is_not_merged_and_is_named() {
+    for is_repository in [true, false] {
+        let world = World::new(is_repository, "").await;
+        let link = |target: &str, name: &str| {
+            let _ = std::fs::remove_file(world.work(name));
+            std::os::unix::fs::symlink(target, world.work(name)).unwrap();
+        };
+        link("src/b.txt", "inside");
+        link("/etc/passwd", "a.txt");
+        link("../../secret", "src/up");
+        link("src/up", "through");
+        std::fs::write(world.work("made.txt"), "theirs\n").unwrap();
+        let before = world.text("a.txt");
+        let Merged::Done { files, left_out } = world.merge().await else {
+            panic!("nothing is in the way");
+        };
+        assert_eq!(files, ["inside", "made.txt"]);
+        let named: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        let expected = [
+            "a.txt -> /etc/passwd",
+            "src/up -> ../../secret",
+            "through -> src/up",
+        ];
+        assert_eq!(named, expected);
+        assert!(world.user("inside").is_symlink());
+        assert_eq!(world.text("a.txt"), before, "what it was to replace stays");
+        for name in ["src/up", "through"] {
+            assert!(world.user(name).symlink_metadata().is_err(), "{name}");
+        }
+    }
 }
 
 #[tokio::test]

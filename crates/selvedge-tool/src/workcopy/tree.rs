@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{CopyError, GIT_PATIENCE};
@@ -29,7 +30,7 @@ pub(super) struct Trees<'a> {
 }
 
 /// One path that differs between two trees.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
     old_mode: String,

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::world::{Background, Output, World, is_running, until};
 
+mod claims;
 mod copies;
+mod merges;
 
 /// A repository with a test that fails as long as there is no `done.txt`.
 fn repository() -> World {
@@ -36,6 +39,9 @@ fn git(world: &World, arguments: &[&str]) -> String {
     assert!(output.status.success(), "git {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
+
+/// What is under way is given five seconds, and is then ended.
+const CANCEL_BUDGET: Duration = Duration::from_secs(12);
 
 /// The orchestrator that hands on one mission, and then reports.
 const ORCHESTRATOR: &str = "
@@ -413,6 +419,8 @@ fn what_leads_out_of_the_work_directory_is_refused_and_the_mission_goes_on() {
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     assert!(!world.work().join("../outside.txt").exists());
+    let link = world.work().join("link").symlink_metadata();
+    assert!(link.is_err(), "nor is the link merged");
     assert!(!session_folder(&world).join("outside.txt").exists());
     assert!(!Path::new("/etc/selvedge-x").exists());
     let audit = world.selvedge(&["audit", "query", "--json"]).stdout;
@@ -467,9 +475,11 @@ fn ctrl_c_stops_every_level_and_the_mission_can_go_on() {
     until("the build is at work", || {
         is_running(&format!("echo {name}"))
     });
+    let told = std::time::Instant::now();
     running.signal(Signal::INT);
     running.wait_for("go on: selvedge resume");
     assert_eq!(running.end(), 130);
+    assert!(told.elapsed() < CANCEL_BUDGET, "{:?}", told.elapsed());
     assert!(
         !is_running(&format!("echo {name}")),
         "it outlived the mission"
@@ -496,14 +506,14 @@ fn a_reply_that_never_fits_fails_the_call_and_not_the_mission() {
   designer:
     - text: I would rather talk.
     - answer: {files: []}
-    - answer: {architecture: 7, files: []}
+    - answer: {architecture: plain, files: [], risks: 7}
 ";
     let output = swarm(&world, agents, &[]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let told = told(&world);
     assert!(
         told.contains("three answers in a row did not fit the schema"),
-        "{told}"
+        "what is left of a part of it would pass for the whole: {told}"
     );
     assert!(
         told.contains("the arguments of `designer` do not fit its schema"),
@@ -537,8 +547,18 @@ fn nothing_of_the_users_changes_before_the_end_and_a_conflict_changes_nothing() 
     assert_eq!(mine, "not committed\n", "the swarm sees what the user sees");
     world.write("work/notes.txt", "mine\n");
     running.wait_for("paused (merge)");
+    running.wait_for("go on: selvedge resume");
     let said = running.stderr();
     assert_eq!(running.end(), 3, "{said}");
+    let session = world.session();
+    for words in [
+        "you and the agents changed the same in notes.txt. None of your files was changed",
+        &format!("the work is in {}", copy.display()),
+        "Undo or move your own change, then go on, and it is merged",
+        &format!("go on: selvedge resume {session}"),
+    ] {
+        assert!(said.contains(words), "{words} is not in:\n{said}");
+    }
     assert_eq!(
         std::fs::read_to_string(world.work().join("notes.txt")).unwrap(),
         "mine\n"
@@ -550,7 +570,6 @@ fn nothing_of_the_users_changes_before_the_end_and_a_conflict_changes_nothing() 
     );
     assert_eq!(summary(&world)["outcome"], "not_merged");
     git(&world, &["checkout", "--quiet", "notes.txt"]);
-    let session = world.session();
     let output = world.selvedge(&["resume", &session]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert_eq!(

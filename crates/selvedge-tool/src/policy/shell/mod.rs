@@ -5,12 +5,14 @@
 //! function's body, a condition. What a shell would work out only while it runs is
 //! a doubt, and so is whatever this reading does not know: a doubt is asked about.
 
+mod deciding;
 mod word;
 
 use std::collections::BTreeSet;
 
 use tree_sitter::{Node, Parser};
 
+pub(super) use deciding::deciding;
 pub(super) use word::Word;
 
 /// Longer ones are not read at all.
