@@ -15,7 +15,7 @@ use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
-use crate::text::{count, duration, escape, indented, last_words, one_line};
+use crate::text::{count, duration, escape, indented, last_words, on_model, one_line};
 use crate::tree;
 
 /// Shows a run to the person who waits for it.
@@ -191,12 +191,13 @@ impl State {
                 is_typed,
             } => {
                 let agent = self.bold(agent);
+                let on = on_model(model);
                 self.line(&match beat.stream == beat.stream.session() {
-                    true => format!("{agent} on {model} · session {}", beat.stream),
+                    true => format!("{agent} {on} · session {}", beat.stream),
                     false if *is_typed => {
-                        format!("{agent} on {model}: {}", one_line(&tree::title(request), 72))
+                        format!("{agent} {on}: {}", one_line(&tree::title(request), 72))
                     }
-                    false => format!("{agent} on {model}"),
+                    false => format!("{agent} {on}"),
                 });
             }
             What::Kept { text, risks } => {

@@ -162,7 +162,9 @@ pub async fn resume(
     }
     let script = find_script(store, session, &spec.model, script)?;
     let models = Models::find(&config, script)?;
-    models.resolve(&spec.model)?;
+    if !spec.model.is_empty() {
+        models.resolve(&spec.model)?;
+    }
     let to = env::path(env::RECORD);
     let (models, recorder) = run::record(models, to.as_deref())?;
 

@@ -56,7 +56,7 @@ fn analyzer(verdict: &str, evidence: &[&str], gaps: Value) -> Value {
         evidence => json!([{ "claim": "a claim", "evidence": evidence, "confidence": "high" }]),
     };
     json!({ "findings": findings, "gaps_identified": gaps, "patterns_identified": [],
-        "query_intent": "", "reasoning": "", "verdict": verdict })
+        "query_intent": "", "verdict_reasoning": "", "verdict": verdict })
 }
 
 fn gap(what: &str, kind: &str, domain: Option<&str>) -> Value {
@@ -71,7 +71,7 @@ fn synthesizer(response: &str, cited: &[&str]) -> Value {
 fn evaluator(verdict: &str) -> Value {
     json!({ "dimensions": [{ "dimension": "accuracy", "reasoning": "", "verdict": verdict }],
         "feedback": [{ "issue": "say more", "suggestion": "do" }],
-        "recommendation": "accept", "verdict": verdict })
+        "recommendation": "accept", "overall_verdict": verdict })
 }
 
 fn parser(data: Value) -> Value {

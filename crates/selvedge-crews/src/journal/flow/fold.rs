@@ -396,7 +396,7 @@ impl JournalFlow {
             .dimensions
             .iter()
             .any(|d| d.verdict == Passing::Fail);
-        self.passed = evaluation.verdict == Passing::Pass && !fails;
+        self.passed = evaluation.overall_verdict == Passing::Pass && !fails;
         if !self.passed {
             self.feedback.extend(evaluation.feedback);
             self.is_partial |= self.attempts > super::RETRIES_MAX;
@@ -469,7 +469,7 @@ fn nothing_found(query: &str) -> AnalyzerOutput {
         findings: Vec::new(),
         patterns_identified: Vec::new(),
         gaps_identified: Vec::new(),
-        reasoning: String::new(),
+        verdict_reasoning: String::new(),
         verdict: Sufficiency::Insufficient,
     }
 }

@@ -5,11 +5,14 @@
 //! the user: the conversation grows by appending, so the mark of one request is
 //! found again by the next.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::answer::{arguments_object, text_of};
+use crate::providers::ordered::Ordered;
 use crate::providers::schema::simplified;
 use crate::providers::seal::{Kind as SealKind, Seal};
 use crate::types::{Image, Part, Request, Role, ToolDefinition, ToolResult};
@@ -28,7 +31,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<Value>,
+    output_config: Option<Output>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     stream: bool,
@@ -105,9 +108,29 @@ impl Mark {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Ordered<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<Mark>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: Ordered<'static>,
+}
+
+fn output(schema: &Value) -> Output {
+    Output {
+        format: Format {
+            r#type: "json_schema",
+            schema: Ordered::new(Cow::Owned(simplified(schema))),
+        },
+    }
 }
 
 /// The body to send.
@@ -120,14 +143,13 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(Mark::EPHEMERAL);
     }
-    let format = |schema| json!({"format": {"type": "json_schema", "schema": simplified(schema)}});
     Body {
         model,
         max_tokens: request.output_tokens_max,
         system,
         messages: entries(request),
         tools,
-        output_config: request.output_schema.as_deref().map(format),
+        output_config: request.output_schema.as_deref().map(output),
         temperature: request.temperature.filter(|_| takes_temperature(model)),
         stream: true,
     }
@@ -239,7 +261,7 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
     Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: &tool.schema,
+        input_schema: Ordered::new(Cow::Borrowed(&tool.schema)),
         cache_control: None,
     }
 }

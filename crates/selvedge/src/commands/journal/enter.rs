@@ -183,7 +183,8 @@ fn prepare(room: &Room, models: &Models, input: Input, manner: &Manner) -> Resul
     };
     let base = match team.first() {
         Some(router) => router.clone(),
-        None => of(AGENTS[0], &|_| Ok("none/none".to_owned()))?,
+        // A session that asks nobody names no model.
+        None => of(AGENTS[0], &|_| Ok(String::new()))?,
     };
     let moment = match &input.entry {
         Some((_, moment)) => *moment,
