@@ -40,7 +40,9 @@ fn plain(schema: &mut schemars::Schema) {
 fn say_order(schema: &mut Value, shape: &Shape) {
     // What may be left out is one of two.
     if let Some(options) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
-        options.iter_mut().for_each(|option| say_order(option, shape));
+        options
+            .iter_mut()
+            .for_each(|option| say_order(option, shape));
     }
     match shape {
         Shape::List(item) => {

@@ -343,7 +343,10 @@ fn asking() -> impl Iterator<Item = u64> {
 #[test]
 fn an_evaluator_that_always_fails_is_asked_three_times() {
     for seed in asking().take(20) {
-        let (talk, ..) = run(seed, stubborn("evaluator", "overall_verdict", json!("fail")));
+        let (talk, ..) = run(
+            seed,
+            stubborn("evaluator", "overall_verdict", json!("fail")),
+        );
         assert_eq!(talk.visits(JournalState::Evaluate), 3, "seed {seed}");
         assert!(talk.graph.flow().is_partial(), "seed {seed}");
     }

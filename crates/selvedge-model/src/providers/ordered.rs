@@ -141,7 +141,12 @@ mod tests {
         });
         let said = |ordered: &Ordered<'_>| serde_json::to_string(ordered).unwrap();
         assert!(!said(&Ordered::new(Cow::Borrowed(&schema))).contains(ORDER));
-        assert_eq!(said(&Ordered::saying_so(Cow::Borrowed(&schema))).matches(ORDER).count(), 2);
+        assert_eq!(
+            said(&Ordered::saying_so(Cow::Borrowed(&schema)))
+                .matches(ORDER)
+                .count(),
+            2
+        );
     }
 
     #[test]

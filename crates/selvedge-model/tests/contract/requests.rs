@@ -301,7 +301,10 @@ async fn fields_are_sent_in_the_order_in_which_they_are_to_be_answered() {
             if knows || request.output_schema.is_none() || wire == Wire::Anthropic {
                 continue;
             }
-            assert!(is_strict("/text/format/strict") || is_strict("/response_format/json_schema/strict"));
+            assert!(
+                is_strict("/text/format/strict")
+                    || is_strict("/response_format/json_schema/strict")
+            );
         }
     }
 }

@@ -132,6 +132,21 @@ impl Notes {
         })
     }
 
+    /// Gives every section that was written by hand an id, so that it can be parsed. Nothing
+    /// else of a file is changed. Returns how many files were.
+    pub fn adopt(&self) -> Result<usize, NotesError> {
+        let _lock = Lock::take(&self.root)?;
+        let mut changed = 0;
+        for (date, path) in self.days(None)? {
+            let text = read(&path)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            if let Some(adopted) = text.and_then(|text| day::adopted(date, &text)) {
+                replace(&path, adopted.as_bytes())?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
     /// Whether an entry stands there, with what was parsed of it.
     pub fn has(&self, entry: &NewEntry) -> Result<bool, NotesError> {
         let path = self.path(entry.date);
@@ -256,7 +271,7 @@ impl Notes {
             if !is_wanted(&text) {
                 continue;
             }
-            let sidecar = Sidecar::load(&path)?;
+            let sidecar = Sidecar::load(&path).unwrap_or_else(Sidecar::unreadable);
             found.warnings.extend(sidecar.warning.clone());
             let entries = day::entries(date, &text).into_iter();
             found

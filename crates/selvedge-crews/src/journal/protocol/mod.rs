@@ -47,7 +47,11 @@ mod tests {
 
     fn order<'v>(schema: &'v Value, at: &str) -> Vec<&'v str> {
         let order = schema.pointer(at).unwrap()["propertyOrdering"].as_array();
-        order.unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+        order
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect()
     }
 
     #[test]
@@ -80,14 +84,25 @@ mod tests {
         let evaluator = of::<EvaluatorOutput>();
         assert_eq!(
             order(&evaluator, ""),
-            ["dimensions", "feedback", "recommendation", "overall_verdict"]
+            [
+                "dimensions",
+                "feedback",
+                "recommendation",
+                "overall_verdict"
+            ]
         );
         assert_eq!(
             order(&evaluator, "/properties/dimensions/items"),
             ["dimension", "issues", "reasoning", "verdict"]
         );
-        assert_eq!(order(&of::<PlannerOutput>(), "").last(), Some(&"next_action"));
-        assert_eq!(order(&of::<RouterOutput>(), "")[..2], ["reasoning", "input_type"]);
+        assert_eq!(
+            order(&of::<PlannerOutput>(), "").last(),
+            Some(&"next_action")
+        );
+        assert_eq!(
+            order(&of::<RouterOutput>(), "")[..2],
+            ["reasoning", "input_type"]
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::providers::answer::{arguments_object, text_of};
 use crate::providers::ordered::Ordered;
