@@ -137,19 +137,32 @@ pub(super) fn kept(corrections: Vec<Applied>, parsed: &mut Parsed, domains: &Dom
     parsed.corrections = corrections;
 }
 
-/// What changed, in words that stay in the notes.
-pub(super) fn said(changes: &[Change]) -> String {
+/// What the words of a correction in the notes begin with.
+pub(super) const SAID: &str = "Correction: ";
+
+/// What changed, in words that stay in the notes. What has a name is called by it.
+pub(super) fn said(changes: &[Change], data: &BTreeMap<String, Value>) -> String {
     let one = |change: &Change| {
-        let field = change.field.trim_start_matches('/').replace('/', " ");
+        let (parent, last) = change.field.rsplit_once('/').unwrap_or(("", &change.field));
+        let parent = data
+            .get(&change.domain)
+            .and_then(|data| data.pointer(parent));
+        let name = parent.and_then(|parent| parent["name"].as_str());
+        let last = last.replace('_', " ");
+        let field = match name {
+            Some(name) if last != "name" => format!("{name} {last}"),
+            _ => format!(
+                "{} {}",
+                change.domain,
+                change.field.replace(['/', '_'], " ").trim()
+            ),
+        };
         let plain = |value: &Value| match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         let (from, to) = (plain(&change.from), plain(&change.to));
-        format!(
-            "Correction: {} {field} recorded as {from} → corrected to {to}",
-            change.domain
-        )
+        format!("{SAID}{field} recorded as {from} → corrected to {to}")
     };
     changes.iter().map(one).collect::<Vec<_>>().join("\n")
 }

@@ -291,14 +291,14 @@ fn store(
                 changes: wanted.changes.clone(),
                 domain_data,
             };
-            let said = correction::said(&wanted.changes);
+            let said = correction::said(&wanted.changes, &correction.domain_data);
             let entry = new_entry(&wanted, Some(&said));
             let saved = notes
                 .save_entry(&entry, Some(&correction))
                 .map_err(failed)?;
             Ok(match saved {
                 Saved::Unchanged => told(&target, "unchanged", "that was corrected before".into()),
-                _ => told(&target, "corrected", said),
+                _ => told(&target, "corrected", said.replace(correction::SAID, "")),
             })
         }
         // Never lose a note: what cannot be applied is still what the user wrote.

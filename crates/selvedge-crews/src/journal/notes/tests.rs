@@ -250,3 +250,34 @@ fn a_section_written_by_hand_gets_an_id_and_keeps_every_other_byte() {
     );
     assert_eq!(now.len(), known.len() + 1);
 }
+
+#[test]
+fn what_was_noted_a_day_late_belongs_to_both_days() {
+    let (_folder, notes) = scratch();
+    let mut entry = new_entry("ran 5k yesterday", "a");
+    entry.parsed = Some(Parsed {
+        state: ParseState::Done,
+        about: Some(date(2026, 1, 3)),
+        ..Parsed::default()
+    });
+    notes.save_entry(&entry, None).unwrap();
+    let of = |day: i8| {
+        let day = date(2026, 1, day);
+        notes
+            .get_entries_by_date_range(day, day)
+            .unwrap()
+            .entries
+            .len()
+    };
+    assert_eq!([of(2), of(3), of(4), of(5)], [0, 1, 1, 0]);
+    let ran = [vec!["ran".to_owned()]];
+    let range = Some((date(2026, 1, 1), date(2026, 1, 3)));
+    assert_eq!(
+        notes
+            .search_entries(&ran, range, false)
+            .unwrap()
+            .entries
+            .len(),
+        1
+    );
+}
