@@ -292,12 +292,30 @@ fn learn(cast: &mut BTreeMap<String, bool>, spec: &RunSpec) {
 
 /// What a text is about, in a line. Of a JSON object, what says most.
 fn title(text: &str) -> String {
-    const TELLING: [&str; 5] = ["task", "mission", "summary", "architecture", "notes"];
+    const TELLING: [&str; 9] = [
+        "task",
+        "mission",
+        "summary",
+        "architecture",
+        "notes",
+        "query",
+        "original_query",
+        "raw_input",
+        "correction",
+    ];
+    // What is the same for everybody tells nothing.
+    const COMMON: [&str; 3] = ["now", "timestamp", "current_global_context"];
     let Ok(Value::Object(fields)) = serde_json::from_str(text) else {
         return line(text);
     };
     let telling = TELLING.iter().find_map(|key| fields.get(*key)?.as_str());
-    let first = || fields.values().find_map(Value::as_str);
+    let own = |name: &&String| !COMMON.contains(&name.as_str());
+    let first = || {
+        fields
+            .keys()
+            .filter(own)
+            .find_map(|name| fields[name].as_str())
+    };
     line(telling.or_else(first).unwrap_or_default())
 }
 
@@ -327,5 +345,8 @@ mod tests {
         );
         assert_eq!(title(" plain words\nand more"), "plain words");
         assert_eq!(title(r#"{"files":[]}"#), "");
+        let asked = r#"{"global_context":"x","now":"2026-11-18","query":"Why am I tired?"}"#;
+        assert_eq!(title(asked), "Why am I tired?");
+        assert_eq!(title(r#"{"instructions":[],"now":"2026-11-18"}"#), "");
     }
 }

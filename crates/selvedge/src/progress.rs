@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use selvedge_ledger::{StreamId, Time};
-use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
+use selvedge_runtime::{Clock, EffectId, Notice, Status, SystemClock, Watcher};
 use selvedge_tool::Risk;
 
 use crate::countdown::Countdown;
@@ -281,6 +281,7 @@ impl State {
             }
             // The tree shows it.
             What::Delegated { .. } if self.is_live => {}
+            What::Returned { ending } if self.is_live && ending.status == Status::Done => {}
             What::Delegated { to } => self.line(&format!("  {agent} hands work to {to}")),
             What::Returned { ending } => {
                 self.line(&format!("  {agent} gets it back: {}", status_word(ending.status)));
@@ -448,10 +449,10 @@ fn is_data(stream: &StreamId, text: &str) -> bool {
 
 /// What is shown of an answer: of data, what it is about.
 fn gist<'a>(stream: &StreamId, text: &'a str) -> Cow<'a, str> {
-    let title = Some(tree::title(text)).filter(|title| is_data(stream, text) && title != text);
-    title.map_or(Cow::Borrowed(text), |title| {
-        Cow::Owned(one_line(&title, GIST_CHARS))
-    })
+    match is_data(stream, text) {
+        true => Cow::Owned(one_line(&tree::title(text), GIST_CHARS)),
+        false => Cow::Borrowed(text),
+    }
 }
 
 fn show_tool(tool: &Tool) -> String {

@@ -41,7 +41,17 @@ pub fn timeline(tree: &Tree) -> Vec<String> {
 /// What a JSON value is about: what is to be done, or what was found or built. The text
 /// itself if it does not say.
 pub fn title(text: &str) -> String {
-    const TELLING: [&str; 4] = ["task", "mission", "summary", "architecture"];
+    const TELLING: [&str; 9] = [
+        "task",
+        "mission",
+        "summary",
+        "architecture",
+        "verdict_reasoning",
+        "overall_verdict",
+        "reasoning",
+        "response",
+        "context_explanation",
+    ];
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     if let Some(telling) = TELLING.iter().find_map(|key| value[*key].as_str()) {
         return telling.to_owned();
@@ -51,7 +61,7 @@ pub fn title(text: &str) -> String {
         let names: Vec<&str> = items.filter_map(Value::as_str).collect();
         (!names.is_empty()).then(|| format!("{} {}", name.replace('_', " "), names.join(", ")))
     };
-    let lists: Vec<String> = ["files_created", "files_modified"]
+    let lists: Vec<String> = ["files_created", "files_modified", "insights_captured"]
         .into_iter()
         .filter_map(list)
         .collect();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use selvedge_crews::journal::JOURNAL;
 use selvedge_ledger::{Payload, StreamId};
 use selvedge_runtime::{Book, Ending, SessionState, Signal, Status, SteerMode};
 
@@ -179,6 +180,13 @@ pub async fn resume(
         .filter(is_paused)
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
+    // What the journal says is Markdown, whichever command it is heard through.
+    let info = store.ledger.stream(session).await?;
+    let markdown = options.markdown || info.is_some_and(|info| info.kind == JOURNAL);
+    let options = Options {
+        markdown,
+        ..options
+    };
     let start = Start::Resume(letters);
     let servers = mcp::fleet(&store.paths, &config, base);
     let exit = drive::session(store, models, &servers, session, start, options).await?;
