@@ -146,26 +146,24 @@ impl Crews {
     }
 
     /// Finds a crew in `folders` (each may hold `NAME/crew.toml`), else among
-    /// the built-in ones.
+    /// the built-in ones. One in the place of a built-in one may use the latter's schemas.
     pub fn find(&self, name: &str, folders: &[PathBuf]) -> Result<Crew, CrewError> {
         let folder = folders
             .iter()
             .map(|f| f.join(name))
             .find(|f| f.join("crew.toml").is_file());
+        let built_in = self.0.iter().find(|built_in| built_in.name == name);
+        // They are made from types, so there is no file of them that somebody could copy.
+        let schemas: Schemas = built_in
+            .map_or_else(Vec::new, |built_in| (built_in.schemas)())
+            .into_iter()
+            .map(|(name, schema)| (name.to_owned(), schema))
+            .collect();
         if let Some(folder) = folder {
-            return Crew::load(&folder);
+            return Crew::load(&folder, schemas);
         }
-        match self.0.iter().find(|built_in| built_in.name == name) {
-            Some(built_in) => {
-                let named = (built_in.schemas)().into_iter();
-                let schemas = named.map(|(name, schema)| (name.to_owned(), schema));
-                Crew::parse(
-                    "crew.toml",
-                    built_in.crew,
-                    built_in.agents,
-                    &schemas.collect(),
-                )
-            }
+        match built_in {
+            Some(built_in) => Crew::parse("crew.toml", built_in.crew, built_in.agents, &schemas),
             None => Err(CrewError::Unknown {
                 name: name.to_owned(),
                 known: self.names(folders),
@@ -214,7 +212,8 @@ impl Crew {
         common.clone().with(Source::Crew, rules)
     }
 
-    fn load(folder: &Path) -> Result<Self, CrewError> {
+    /// Reads a crew from its folder. Its own schemas go before those it is `lent`.
+    fn load(folder: &Path, lent: Schemas) -> Result<Self, CrewError> {
         let crew_file = folder.join("crew.toml");
         let crew = read(&crew_file)?;
         let mut files = Vec::new();
@@ -229,7 +228,8 @@ impl Crew {
             .iter()
             .map(|(n, t)| (n.as_str(), t.as_str()))
             .collect();
-        let schemas = schemas_in(&folder.join("schemas"))?;
+        let mut schemas = lent;
+        schemas.extend(schemas_in(&folder.join("schemas"))?);
         let crew = Self::parse(&crew_file.display().to_string(), &crew, &files, &schemas)?;
         Ok(Self {
             folder: Some(folder.to_owned()),

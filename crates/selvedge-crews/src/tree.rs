@@ -293,10 +293,20 @@ fn learn(cast: &mut BTreeMap<String, bool>, spec: &RunSpec) {
     spec.team.values().for_each(|helper| learn(cast, helper));
 }
 
+/// Fields that say what is to be done, or was.
+const WORK: [&str; 4] = ["task", "mission", "summary", "architecture"];
+
 /// What a JSON value says of what is to be done, or of what was found or built.
 pub fn gist(value: &Value) -> Option<String> {
-    const TELLING: [&str; 4] = ["task", "mission", "summary", "architecture"];
-    if let Some(telling) = TELLING.iter().find_map(|key| value[*key].as_str()) {
+    const FOUND: [&str; 5] = [
+        "verdict_reasoning",
+        "overall_verdict",
+        "reasoning",
+        "response",
+        "context_explanation",
+    ];
+    let mut telling = WORK.iter().chain(&FOUND);
+    if let Some(telling) = telling.find_map(|key| value[*key].as_str()) {
         return Some(telling.to_owned());
     }
     let list = |name: &str| {
@@ -304,24 +314,29 @@ pub fn gist(value: &Value) -> Option<String> {
         let names: Vec<&str> = items.filter_map(Value::as_str).collect();
         (!names.is_empty()).then(|| format!("{} {}", name.replace('_', " "), names.join(", ")))
     };
-    let lists = ["files_created", "files_modified"].into_iter();
+    let lists = ["files_created", "files_modified", "insights_captured"].into_iter();
     let lists: Vec<String> = lists.filter_map(list).collect();
     (!lists.is_empty()).then(|| lists.join("; "))
 }
 
 /// What a text is about, in a line. Of a JSON object, what says most.
 fn title(text: &str) -> String {
+    // What is the same for everybody tells nothing.
+    const COMMON: [&str; 3] = ["now", "timestamp", "current_global_context"];
+    const ASKED: [&str; 4] = ["query", "original_query", "raw_input", "correction"];
     let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text) else {
         return line(text);
     };
-    let notes = || value["notes"].as_str().map(str::to_owned);
-    let first = || value.as_object()?.values().find_map(Value::as_str);
-    let told = gist(&value).or_else(notes);
-    line(
-        &told
-            .or_else(|| first().map(str::to_owned))
-            .unwrap_or_default(),
-    )
+    let said = |name: &str| value[name].as_str().map(str::to_owned);
+    let asked = || ASKED.into_iter().find_map(said);
+    let first = || {
+        let fields = value.as_object()?.iter();
+        let mut own = fields.filter(|(name, _)| !COMMON.contains(&name.as_str()));
+        own.find_map(|(_, value)| value.as_str()).map(str::to_owned)
+    };
+    let told = WORK.into_iter().find_map(said).or_else(asked);
+    let told = told.or_else(|| gist(&value)).or_else(|| said("notes"));
+    line(&told.or_else(first).unwrap_or_default())
 }
 
 fn line(text: &str) -> String {
@@ -352,5 +367,8 @@ mod tests {
         assert_eq!(title(built), "files created a; files modified b, c");
         assert_eq!(title(" plain words\nand more"), "plain words");
         assert_eq!(title(r#"{"files":[]}"#), "");
+        let asked = r#"{"global_context":"x","now":"2026-11-18","query":"Why am I tired?"}"#;
+        assert_eq!(title(asked), "Why am I tired?");
+        assert_eq!(title(r#"{"instructions":[],"now":"2026-11-18"}"#), "");
     }
 }

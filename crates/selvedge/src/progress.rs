@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use selvedge_ledger::{StreamId, Time};
-use selvedge_runtime::{Clock, EffectId, Notice, SystemClock, Watcher};
+use selvedge_runtime::{Clock, EffectId, Notice, Status, SystemClock, Watcher};
 use selvedge_tool::Risk;
 
 use crate::countdown::Countdown;
 use crate::env;
 use crate::sessions::status_word;
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
-use crate::text::{count, duration, escape, indented, last_words, one_line};
+use crate::text::{count, duration, escape, indented, last_words, on_model, one_line};
 use crate::tree;
 
 /// Shows a run to the person who waits for it.
@@ -220,12 +220,13 @@ impl State {
                 is_typed,
             } => {
                 let agent = self.bold(agent);
+                let on = on_model(model);
                 self.line(&match beat.stream == beat.stream.session() {
-                    true => format!("{agent} on {model} · session {}", beat.stream),
+                    true => format!("{agent} {on} · session {}", beat.stream),
                     false if *is_typed => {
-                        format!("{agent} on {model}: {}", one_line(&tree::title(request), 72))
+                        format!("{agent} {on}: {}", one_line(&tree::title(request), 72))
                     }
-                    false => format!("{agent} on {model}"),
+                    false => format!("{agent} {on}"),
                 });
             }
             What::Kept { text, risks } => {
@@ -309,6 +310,7 @@ impl State {
             }
             // The tree shows it.
             What::Delegated { .. } if self.is_live => {}
+            What::Returned { ending } if self.is_live && ending.status == Status::Done => {}
             What::Delegated { to } => self.line(&format!("  {agent} hands work to {to}")),
             What::Returned { ending } => {
                 self.line(&format!("  {agent} gets it back: {}", status_word(ending.status)));
@@ -478,10 +480,10 @@ fn is_data(stream: &StreamId, text: &str) -> bool {
 
 /// What is shown of an answer: of data, what it is about.
 fn gist<'a>(stream: &StreamId, text: &'a str) -> Cow<'a, str> {
-    let title = Some(tree::title(text)).filter(|title| is_data(stream, text) && title != text);
-    title.map_or(Cow::Borrowed(text), |title| {
-        Cow::Owned(one_line(&title, GIST_CHARS))
-    })
+    match is_data(stream, text) {
+        true => Cow::Owned(one_line(&tree::title(text), GIST_CHARS)),
+        false => Cow::Borrowed(text),
+    }
 }
 
 fn show_tool(tool: &Tool) -> String {

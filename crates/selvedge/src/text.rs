@@ -21,6 +21,14 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Which model is asked, after the name of whoever asks it.
+pub fn on_model(model: &str) -> String {
+    match model {
+        "" => "without a model".to_owned(),
+        model => format!("on {model}"),
+    }
+}
+
 /// One line of the last `chars_max` characters, for words that are still coming.
 pub fn last_words(text: &str, chars_max: usize) -> String {
     let line = one_line(text, usize::MAX);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::domains::{Domains, fitting};
+use super::notes::{Applied, Parsed};
 use super::protocol::{Change, EntryShown};
 
 /// What a correction comes to.
@@ -49,7 +50,9 @@ pub(super) fn meant(changes: &[Change], named: Option<&str>, recent: &[EntryShow
         // gave enough to name a time; a bare guess does not.
         ([_, _, ..], _) => Meant::OneOf(fits.iter().map(|entry| entry.id.clone()).collect()),
         ([], named) => {
-            let already = recent.iter().find(|entry| has(entry, |change| &change.to));
+            let already = recent
+                .iter()
+                .find(|entry| has(entry, |change| &change.to) && was_so_corrected(entry, changes));
             match (already, named) {
                 (Some(entry), _) => Meant::Already(entry.id.clone()),
                 (None, [one]) if !changes.is_empty() => Meant::One(one.id.clone()),
@@ -57,6 +60,16 @@ pub(super) fn meant(changes: &[Change], named: Option<&str>, recent: &[EntryShow
             }
         }
     }
+}
+
+/// Whether an entry was corrected to these values before. That it says so from the first is
+/// not enough: then the user means another, and their words must not be passed over.
+fn was_so_corrected(entry: &EntryShown, changes: &[Change]) -> bool {
+    changes.iter().all(|wanted| {
+        entry.corrections.iter().any(|made| {
+            made.domain == wanted.domain && made.field == wanted.field && same(&made.to, &wanted.to)
+        })
+    })
 }
 
 /// Numbers are the same however they are written.
@@ -106,19 +119,50 @@ pub(super) fn applied(
     Ok(data)
 }
 
-/// What changed, in words that stay in the notes.
-pub(super) fn said(changes: &[Change]) -> String {
+/// Makes the corrections of an entry anew in what was parsed of it again: those whose wrong
+/// value stands there still.
+pub(super) fn kept(corrections: Vec<Applied>, parsed: &mut Parsed, domains: &Domains) {
+    for correction in &corrections {
+        for change in &correction.changes {
+            let data = parsed.domain_data.get(&change.domain);
+            let value = data.and_then(|data| data.pointer(&change.field));
+            if !value.is_some_and(|value| same(value, &change.from)) {
+                continue;
+            }
+            if let Ok(data) = applied(&parsed.domain_data, std::slice::from_ref(change), domains) {
+                parsed.domain_data = data;
+            }
+        }
+    }
+    parsed.corrections = corrections;
+}
+
+/// What the words of a correction in the notes begin with.
+pub(super) const SAID: &str = "Correction: ";
+
+/// What changed, in words that stay in the notes. What has a name is called by it.
+pub(super) fn said(changes: &[Change], data: &BTreeMap<String, Value>) -> String {
     let one = |change: &Change| {
-        let field = change.field.trim_start_matches('/').replace('/', " ");
+        let (parent, last) = change.field.rsplit_once('/').unwrap_or(("", &change.field));
+        let parent = data
+            .get(&change.domain)
+            .and_then(|data| data.pointer(parent));
+        let name = parent.and_then(|parent| parent["name"].as_str());
+        let last = last.replace('_', " ");
+        let field = match name {
+            Some(name) if last != "name" => format!("{name} {last}"),
+            _ => format!(
+                "{} {}",
+                change.domain,
+                change.field.replace(['/', '_'], " ").trim()
+            ),
+        };
         let plain = |value: &Value| match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         let (from, to) = (plain(&change.from), plain(&change.to));
-        format!(
-            "Correction: {} {field} recorded as {from} → corrected to {to}",
-            change.domain
-        )
+        format!("{SAID}{field} recorded as {from} → corrected to {to}")
     };
     changes.iter().map(one).collect::<Vec<_>>().join("\n")
 }
@@ -141,6 +185,7 @@ mod tests {
             )]),
             source_file: String::new(),
             corrects: None,
+            corrections: Vec::new(),
         }
     }
 
@@ -155,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_wrong_value_says_which_entry_is_meant() {
-        let recent = [
+        let mut recent = [
             entry("2026-01-04T10:30-a", 85),
             entry("2026-01-03T10:30-b", 100),
         ];
@@ -165,6 +210,12 @@ mod tests {
             Meant::One("2026-01-04T10:30-a".into())
         );
         let done = change(json!(90), json!(100));
+        assert_eq!(
+            meant(&done, None, &recent),
+            Meant::None,
+            "it was 100 from the first: another entry is meant"
+        );
+        recent[1].corrections = change(json!(90), json!("100"));
         assert_eq!(
             meant(&done, None, &recent),
             Meant::Already("2026-01-03T10:30-b".into())

@@ -79,9 +79,11 @@ pub(super) fn search(
             (None, true, None) => ("date_range", notes.get_entries_by_pattern("**/*.md")?),
         };
         if let (Some(_), Some((start, end))) = (pattern, days) {
-            found
-                .entries
-                .retain(|entry| start <= entry.date && entry.date <= end);
+            found.entries.retain(|e| {
+                [e.date, e.about()]
+                    .iter()
+                    .any(|day| start <= *day && *day <= end)
+            });
         }
         output.warnings.append(&mut found.warnings);
         let count = found.entries.len();
@@ -90,7 +92,8 @@ pub(super) fn search(
                 .warnings
                 .push(format!("nothing was found for: {}", described(search)));
         }
-        let summary = format!("{count} entries for: {}", described(search));
+        let noun = if count == 1 { "entry" } else { "entries" };
+        let summary = format!("{count} {noun} for: {}", described(search));
         output
             .retrieval_summary
             .push(attempt(strategy, count, summary));
@@ -177,7 +180,10 @@ fn described(search: &Retrieval) -> String {
 pub(super) fn summary(found: &RetrieverOutput) -> String {
     let cut = if found.truncated { ", cut off" } else { "" };
     let numbers: Vec<String> = found.computed.iter().map(|c| c.summary()).collect();
-    let mut text = format!("{} entries{cut}", found.entries.len());
+    let mut text = match found.entries.len() {
+        1 => format!("1 entry{cut}"),
+        count => format!("{count} entries{cut}"),
+    };
     for number in numbers {
         text.push_str(&format!("\n{number}"));
     }

@@ -247,7 +247,12 @@ fn store(
     mut wanted: StoreArguments,
 ) -> Result<ToolOutput, String> {
     let failed = |error: super::notes::NotesError| error.to_string();
+    let said_again = notes.entry(wanted.id.as_str()).map_err(failed)?;
     let parsed = &mut wanted.parsed;
+    if let Some(known) = said_again {
+        // A value that was retired stays so, however often the note is parsed.
+        correction::kept(known.parsed.corrections, parsed, domains);
+    }
     for (name, data) in &parsed.domain_data {
         if let Some(domain) = domains.get(name) {
             parsed
@@ -286,14 +291,14 @@ fn store(
                 changes: wanted.changes.clone(),
                 domain_data,
             };
-            let said = correction::said(&wanted.changes);
+            let said = correction::said(&wanted.changes, &correction.domain_data);
             let entry = new_entry(&wanted, Some(&said));
             let saved = notes
                 .save_entry(&entry, Some(&correction))
                 .map_err(failed)?;
             Ok(match saved {
                 Saved::Unchanged => told(&target, "unchanged", "that was corrected before".into()),
-                _ => told(&target, "corrected", said),
+                _ => told(&target, "corrected", said.replace(correction::SAID, "")),
             })
         }
         // Never lose a note: what cannot be applied is still what the user wrote.
@@ -363,4 +368,71 @@ fn done(text: String, facts: &impl Serialize) -> ToolOutput {
 
 fn read<T: DeserializeOwned>(input: &Value) -> Result<T, String> {
     T::deserialize(input).map_err(|error| format!("the arguments cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench(weight: u32) -> Parsed {
+        let data = json!({ "exercises": [{ "name": "bench press", "weight": weight,
+            "weight_unit": "lb", "reps": 5 }] });
+        Parsed {
+            state: ParseState::Done,
+            domain_data: BTreeMap::from([("strength".to_owned(), data)]),
+            ..Parsed::default()
+        }
+    }
+
+    fn stored(text: &str, at: &str, parsed: Parsed) -> StoreArguments {
+        let (date, time): (Date, Time) = ("2026-01-04".parse().unwrap(), at.parse().unwrap());
+        StoreArguments {
+            id: EntryId::new(date, time, at),
+            date,
+            time,
+            text: text.into(),
+            parsed,
+            units: Units::Imperial,
+            target: None,
+            changes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_retired_is_not_counted_again_when_the_note_is_parsed_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (notes, domains) = (
+            Notes::at(folder.path()),
+            Domains::load(Path::new("/nowhere")),
+        );
+        let store = |wanted: StoreArguments| super::store(&notes, &domains, wanted).unwrap();
+        let target = stored("Bench 85x5", "10:30", bench(85)).id;
+        store(stored("Bench 85x5", "10:30", bench(85)));
+        let mut correction = stored("actually 185", "10:45", Parsed::default());
+        correction.target = Some(target.clone());
+        correction.changes = vec![Change {
+            domain: "strength".into(),
+            field: "/exercises/0/weight".into(),
+            from: json!(85),
+            to: json!(185),
+        }];
+        store(correction);
+        let weight = || {
+            let entry = notes.entry(target.as_str()).unwrap().unwrap();
+            assert_eq!(entry.parsed.corrections.len(), 1);
+            let rows = entry
+                .parsed
+                .rows
+                .iter()
+                .filter(|row| row.measure == "weight");
+            rows.map(|row| row.written).collect::<Vec<f64>>()
+        };
+        assert_eq!(weight(), [185.0]);
+        // The parser reads the original text again, and finds the old number.
+        store(stored("Bench 85x5", "10:30", bench(85)));
+        assert_eq!(weight(), [185.0]);
+        // If the text itself was put right by hand, there is nothing to correct.
+        store(stored("Bench 190x5", "10:30", bench(190)));
+        assert_eq!(weight(), [190.0]);
+    }
 }

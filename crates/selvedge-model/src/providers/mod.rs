@@ -12,6 +12,7 @@ mod http;
 mod openai_chat;
 mod openai_models;
 mod openai_responses;
+mod ordered;
 mod refusal;
 mod schema;
 mod seal;

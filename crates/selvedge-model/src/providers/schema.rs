@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use super::ordered::ORDER;
+
 /// What OpenAI takes in strict mode.
 const STRICT: &[&str] = &[
     "$defs",
@@ -79,7 +81,7 @@ pub(super) fn fits_strict(schema: &Value) -> bool {
     };
     let known = fields
         .keys()
-        .all(|key| STRICT.contains(&key.as_str()) || key == "$schema");
+        .all(|key| STRICT.contains(&key.as_str()) || key == "$schema" || key == ORDER);
     known && closed(fields) && children(fields).all(|(_, child)| fits_strict(child))
 }
 
@@ -109,7 +111,8 @@ fn reduced(schema: &Value, kept: &[&str], close: bool) -> Value {
             }
             key => key,
         };
-        if !kept.contains(&key) {
+        // What is told of it is for whoever writes the request to say.
+        if !kept.contains(&key) && key != ORDER {
             continue;
         }
         let value = match (key, value) {

@@ -318,3 +318,63 @@ async fn the_key_travels_in_the_header_of_the_protocol() {
     );
     assert_eq!(recorded.query, "alt=sse");
 }
+
+/// The names that stand as properties in a text, in the order of the text.
+fn properties_in<'a>(text: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let place = |name: &&str| text.find(&format!("\"{name}\":{{"));
+    let mut found: Vec<&str> = names.to_vec();
+    found.retain(|name| place(name).is_some());
+    found.sort_by_key(place);
+    found
+}
+
+#[tokio::test]
+async fn fields_are_sent_in_the_order_in_which_they_are_to_be_answered() {
+    let order = ["why", "list", "z_inner", "certain", "a_verdict"];
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a_verdict": { "type": "string" },
+            "list": { "type": "array", "items": {
+                "type": "object",
+                "properties": { "certain": { "type": "boolean" }, "z_inner": { "type": "string" } },
+                "propertyOrdering": ["z_inner", "certain"],
+                "required": ["z_inner", "certain"], "additionalProperties": false,
+            } },
+            "why": { "type": "string" },
+        },
+        "propertyOrdering": ["why", "list", "a_verdict"],
+        "required": ["why", "list", "a_verdict"], "additionalProperties": false,
+    });
+    let tool = ToolDefinition {
+        name: "judge".into(),
+        description: String::new(),
+        schema: schema.clone(),
+    };
+    let as_answer = Request {
+        output_schema: Some(Arc::new(schema)),
+        ..request()
+    };
+    let as_tool = Request {
+        tools: Arc::from([tool]),
+        ..request()
+    };
+    for wire in Wire::ALL {
+        for (request, knows) in [(&as_answer, wire == Wire::Gemini), (&as_tool, false)] {
+            let world = World::new(wire).await;
+            world.ask_with(Reply::text("ok"), request).await.unwrap();
+            let sent = world.server.last_request();
+            assert_eq!(properties_in(&sent.text, &order), order, "{}", sent.text);
+            // Others refuse a keyword that they do not know.
+            assert_eq!(sent.text.contains("propertyOrdering"), knows, "{wire:?}");
+            let is_strict = |at: &str| sent.body.pointer(at) == Some(&json!(true));
+            if knows || request.output_schema.is_none() || wire == Wire::Anthropic {
+                continue;
+            }
+            assert!(
+                is_strict("/text/format/strict")
+                    || is_strict("/response_format/json_schema/strict")
+            );
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! `demo`: an agent fixes a bug, or a swarm builds something. The models' words are
-//! recorded; the repository, the tools, the ledger and the result are real.
+//! `demo`: an agent fixes a bug, or a swarm builds something; jobs and the journal are shown
+//! elsewhere. The models' words are recorded; the repository, the tools, the ledger and the result are real.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,6 +50,8 @@ const SHOWS: [Show; 2] = [
 
 /// Two jobs, which are shown elsewhere.
 const JOB: &str = "job";
+/// Notes and questions, likewise.
+const JOURNAL: &str = "journal";
 
 // Long enough to find the process and kill it between two steps.
 const SLOW: Duration = Duration::from_secs(4);
@@ -72,9 +74,12 @@ impl Demo {
         if self.crew == JOB {
             return super::job::demo(self.json, self.slow.then_some(SLOW)).await;
         }
+        if self.crew == JOURNAL {
+            return super::journal::demo(self.json, self.slow.then_some(SLOW)).await;
+        }
         let Some(show) = SHOWS.iter().find(|show| show.crew == self.crew) else {
             let crews = SHOWS.map(|show| show.crew);
-            let crews: Vec<&str> = crews.into_iter().chain([JOB]).collect();
+            let crews: Vec<&str> = crews.into_iter().chain([JOB, JOURNAL]).collect();
             return Err(
                 Error::usage(format!("there is no demo of a crew `{}`", self.crew)).hint(
                     did_you_mean(&self.crew, &crews)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use selvedge_crews::journal::JOURNAL;
 use selvedge_ledger::{Payload, StreamId};
 use selvedge_runtime::{Book, Ending, SessionState, Signal, Status, SteerMode};
 
@@ -162,7 +163,9 @@ pub async fn resume(
     }
     let script = find_script(store, session, &spec.model, script)?;
     let models = Models::find_at(&config, script, spec.terms.address.as_ref())?;
-    models.resolve(&spec.model)?;
+    if !spec.model.is_empty() {
+        models.resolve(&spec.model)?;
+    }
     let to = env::path(env::RECORD);
     let (models, recorder) = run::record(models, to.as_deref())?;
 
@@ -177,6 +180,13 @@ pub async fn resume(
         .filter(is_paused)
         .take(if whole { 1 } else { books.len() });
     letters.extend(paused.map(|(stream, _)| (stream.clone(), Signal::Resume { reason: None })));
+    // What the journal says is Markdown, whichever command it is heard through.
+    let info = store.ledger.stream(session).await?;
+    let markdown = options.markdown || info.is_some_and(|info| info.kind == JOURNAL);
+    let options = Options {
+        markdown,
+        ..options
+    };
     let start = Start::Resume(letters);
     let servers = mcp::fleet(&store.paths, &config, base);
     let exit = drive::session(store, models, &servers, session, start, options).await?;

@@ -315,10 +315,10 @@ fn a_key_is_typed_unseen_at_a_terminal_verified_and_stored() {
     let mut terminal = Terminal::start(login, 120);
     terminal.wait_for("key of `openai`: ");
     // What was typed before is taken back by Ctrl-U, a slip by the delete key.
-    terminal.type_keys(b"something else\x15");
-    terminal.type_keys(KEY.as_bytes());
-    terminal.type_keys(b"X\x7f");
-    terminal.type_keys(b"\n");
+    terminal.press("something else\x15");
+    terminal.press(KEY);
+    terminal.press("X\x7f");
+    terminal.press("\n");
     terminal.wait_for("the key of `openai` is in");
     assert_eq!(terminal.exit(), 0, "{}", terminal.text());
     for unseen in [KEY, "something", "secret"] {
@@ -351,7 +351,7 @@ fn a_key_that_is_refused_or_not_typed_to_its_end_is_not_stored() {
     refused.wait_for("was not stored: it could not be verified");
     assert_eq!(refused.exit(), 6, "{}", refused.text());
     let mut interrupted = login();
-    interrupted.type_keys(b"sk-half\x03");
+    interrupted.press("sk-half\x03");
     assert_eq!(interrupted.exit(), 130, "{}", interrupted.text());
     let status = world.selvedge(&["auth", "status"]);
     let lines = status.stdout.lines().map(|line| line.split_whitespace());

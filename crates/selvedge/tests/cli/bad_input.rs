@@ -369,14 +369,14 @@ fn noise(i: usize) -> char {
 const WITHOUT_MOUNT: &str = "SELVEDGE_TEST_WITHOUT_MOUNT";
 
 /// The home on a file system of its own.
-struct Mount<'a> {
+pub struct Mount<'a> {
     world: &'a World,
     options: &'a str,
 }
 
 impl<'a> Mount<'a> {
     /// `None` only where somebody said that it cannot be had.
-    fn of_home(world: &'a World, options: &'a str) -> Option<Self> {
+    pub fn of_home(world: &'a World, options: &'a str) -> Option<Self> {
         if std::env::var_os(WITHOUT_MOUNT).is_some() {
             eprintln!("left out: `{WITHOUT_MOUNT}` is set");
             return None;
@@ -392,7 +392,7 @@ impl<'a> Mount<'a> {
     }
 
     /// Runs a shell script inside; `$SELVEDGE` is the binary.
-    fn shell(&self, script: &str, arguments: &[&str]) -> crate::world::Output {
+    pub fn shell(&self, script: &str, arguments: &[&str]) -> crate::world::Output {
         std::fs::create_dir_all(self.world.home()).unwrap();
         let mount = "mount -t tmpfs -o \"$0\" tmpfs \"$SELVEDGE_HOME\" || exit 99";
         let mut command = std::process::Command::new("unshare");

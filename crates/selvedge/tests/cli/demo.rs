@@ -50,6 +50,38 @@ fn a_demo_that_was_killed_goes_on() {
 }
 
 #[test]
+fn the_demo_of_the_journal_answers_from_notes_that_are_really_there() {
+    let world = World::new();
+    let begun = std::time::Instant::now();
+    let shown = world.selvedge(&["demo", "journal"]);
+    let (text, answers) = (&shown.stderr, &shown.stdout);
+    assert_eq!(shown.code, 0, "{text}");
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    assert!(
+        text.contains("The model's words in this demo are recorded"),
+        "{text}"
+    );
+    // What code does, whatever was recorded: a citation refused, a value corrected, a maximum.
+    for words in [
+        "evaluate → plan (2): fail, retries left",
+        "Bench 19x3, easy!",
+        "Correction: bench press weight recorded as 19 → corrected to 190",
+        "- sleep_and_bench: the bar feels heavy in weeks of short nights (likely, since 2026-01-14)",
+    ] {
+        assert!(text.contains(words), "`{words}` in {text}");
+    }
+    assert!(
+        answers.contains("Sources: 2025-12-18T18:30-hand1"),
+        "{answers}"
+    );
+    assert!(!answers.contains("2025-03-02"), "{answers}");
+    let record = world.selvedge(&["sessions", "show", &world.session()]);
+    let computed = "190 lb (2 quantities in 2 entries, 3 entries skipped";
+    assert!(record.stdout.contains(computed), "{}", record.stdout);
+    assert_eq!(world.selvedge(&["audit", "verify"]).code, 0);
+}
+
+#[test]
 fn there_is_no_demo_of_an_unknown_crew() {
     let world = World::new();
     world.selvedge(&["demo", "sol"]).check(expect![[r#"

@@ -65,16 +65,27 @@ impl Terminal {
         }
     }
 
+    /// What is on the paper.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+        self.screen()()
+    }
+
+    /// The same, also after the end of the process.
+    pub fn screen(&self) -> impl Fn() -> String + use<> {
+        let screen = self.screen.clone();
+        move || String::from_utf8_lossy(&screen.lock().unwrap()).into_owned()
     }
 
     pub fn wait_for(&self, words: &str) {
+        self.wait_until(&format!("`{words}`"), |text| text.contains(words));
+    }
+
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = std::time::Instant::now();
-        while !self.text().contains(words) {
+        while !is_so(&self.text()) {
             assert!(
                 begun.elapsed() < crate::world::PATIENCE,
-                "waited in vain for `{words}`:\n{}",
+                "waited in vain for {what}:\n{}",
                 self.text()
             );
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -93,8 +104,14 @@ impl Terminal {
         self.keyboard.write_all(b"\n").unwrap();
     }
 
-    pub fn type_keys(&mut self, keys: &[u8]) {
-        self.keyboard.write_all(keys).unwrap();
+    /// Presses keys: what they send, no line's end included.
+    pub fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Waits for the exit code. What was written last may be on its way still.

@@ -362,6 +362,36 @@ mod tests {
     }
 
     #[test]
+    fn a_word_of_everyday_speech_stands_for_nothing_else() {
+        // A sore back is no backstroke, and `if` no fasting.
+        let everyday = [
+            "if", "im", "back", "rest", "pull", "push", "max", "half", "free", "ow", "a", "i",
+            "and", "or", "no", "not", "day", "week", "good", "bad", "hard", "easy",
+        ];
+        for domain in &Domains::load(Path::new("/nowhere")).all {
+            for word in everyday {
+                let meaning = domain.vocabulary.get(word);
+                assert_eq!(meaning, None, "`{word}` in {}", domain.name);
+            }
+            for (word, meaning) in &domain.vocabulary {
+                assert_ne!(word, meaning, "{}", domain.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pace_in_yards_is_not_taken_for_one_in_metres() {
+        let domains = Domains::load(Path::new("/nowhere"));
+        let schema = &domains.get("swimming").unwrap().schema;
+        let pace = |data: Value, units| rows::rows("swimming", schema, &data, units)[0].value;
+        let yards = json!({ "swims": [{ "pace_per_100": 90, "pace_unit": "s/100yd" }] });
+        assert!((pace(yards, Units::Metric) - 98.425).abs() < 1e-3);
+        let open = json!({ "swims": [{ "pace_per_100": 90 }] });
+        assert!((pace(open.clone(), Units::Metric) - 90.0).abs() < 1e-9);
+        assert!((pace(open, Units::Imperial) - 98.425).abs() < 1e-3);
+    }
+
+    #[test]
     fn a_selected_domain_means_its_own_by_a_word_and_rules_are_united() {
         let folder = tempfile::tempdir().unwrap();
         let make = |file: &str, text: &str| {

@@ -113,7 +113,9 @@ impl JournalFlow {
         let mut sources: Vec<String> = Vec::new();
         for reference in cited.filter(|reference| self.is_evidence(reference)) {
             let entries = self.found.entries.iter();
-            let meant = entries.filter(|entry| entry.id.starts_with(reference.trim()));
+            let meant = entries.filter(|entry| {
+                super::fold::dated_words(reference).any(|word| entry.id.starts_with(word))
+            });
             for entry in meant {
                 if !sources.contains(&entry.id) {
                     sources.push(entry.id.clone());

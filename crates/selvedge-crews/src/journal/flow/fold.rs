@@ -1,5 +1,6 @@
 //! What came of a step, and what a state comes to when everything in it is done.
 
+use jiff::civil::Date;
 use selvedge_agent::ToolOutcome;
 use selvedge_flow::Came;
 use selvedge_ledger::Payload;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::guards::key;
 use super::{Intent, JournalFlow, JournalState};
 use crate::journal::correction::{self, Meant};
+use crate::journal::notes::EntryId;
 use crate::journal::protocol::{
     AnalyzerOutput, EvaluationFeedback, Gap, InputType, Passing, RetrieverChoice, RetrieverOutput,
     Sufficiency,
@@ -339,17 +341,14 @@ impl JournalFlow {
         if is_user {
             return !self.responses.is_empty();
         }
-        // An id, or a date, possibly among other words.
-        let mut words = reference.split(|c: char| c.is_whitespace() || "(),;".contains(c));
-        words.any(|word| {
-            let word = word.trim_matches(['.', '[', ']', '`']);
-            word.len() >= 10
-                && self
-                    .found
-                    .entries
-                    .iter()
-                    .any(|entry| entry.id.starts_with(word))
-        })
+        // Ids or dates, possibly among other words. One that nobody found spoils the rest.
+        let mut named = dated_words(reference).peekable();
+        named.peek().is_some() && named.all(|word| self.is_found(word))
+    }
+
+    fn is_found(&self, word: &str) -> bool {
+        let mut entries = self.found.entries.iter();
+        entries.any(|entry| entry.id.starts_with(word))
     }
 
     fn clarified(&mut self) {
@@ -369,7 +368,11 @@ impl JournalFlow {
     pub(super) fn uncited(&self) -> Option<String> {
         let cited = self.draft.iter().flat_map(|draft| &draft.evidence_cited);
         let mut wrong = cited.filter(|reference| !self.is_evidence(reference));
-        wrong.next().cloned()
+        // A date in the text may be one of a plan; an id can only be an entry's.
+        let said = self.draft.iter().flat_map(|d| dated_words(&d.response));
+        let mut ids = said.filter(|word| EntryId::parse(word).is_some());
+        let invented = ids.find(|id| !self.is_found(id)).map(str::to_owned);
+        wrong.next().cloned().or(invented)
     }
 
     fn judged(&mut self) {
@@ -396,7 +399,7 @@ impl JournalFlow {
             .dimensions
             .iter()
             .any(|d| d.verdict == Passing::Fail);
-        self.passed = evaluation.verdict == Passing::Pass && !fails;
+        self.passed = evaluation.overall_verdict == Passing::Pass && !fails;
         if !self.passed {
             self.feedback.extend(evaluation.feedback);
             self.is_partial |= self.attempts > super::RETRIES_MAX;
@@ -429,6 +432,16 @@ impl JournalFlow {
             self.notes.push(text.to_owned());
         }
     }
+}
+
+/// The words of a text that begin with a date: dates, and ids of entries.
+pub(super) fn dated_words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),;".contains(c));
+    let words = words.map(|word| word.trim_matches(['.', '[', ']', '`', '*', '_', ':', '"']));
+    words.filter(|word| {
+        word.get(..10)
+            .is_some_and(|day| day.parse::<Date>().is_ok())
+    })
 }
 
 fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
@@ -469,7 +482,7 @@ fn nothing_found(query: &str) -> AnalyzerOutput {
         findings: Vec::new(),
         patterns_identified: Vec::new(),
         gaps_identified: Vec::new(),
-        reasoning: String::new(),
+        verdict_reasoning: String::new(),
         verdict: Sufficiency::Insufficient,
     }
 }

@@ -14,13 +14,12 @@ const ASKING: [&str; 17] = [
     "should", "can", "show", "compare",
 ];
 /// Words that a correction begins with.
-const CORRECTING: [&str; 6] = [
+const CORRECTING: [&str; 5] = [
     "actually",
     "correction",
     "i meant",
     "sorry,",
     "that was wrong",
-    "not ",
 ];
 
 impl JournalFlow {
@@ -38,7 +37,7 @@ impl JournalFlow {
         };
         let lower = input.to_lowercase();
         let asked: Vec<&String> = sentences.iter().filter(is_question).collect();
-        let is_correction = CORRECTING[..5].iter().any(|word| lower.starts_with(word));
+        let is_correction = CORRECTING.iter().any(|word| lower.starts_with(word));
         let (kind, log, query) = match asked.len() {
             _ if is_correction => (InputType::Correction, None, None),
             0 => (InputType::Log, None, None),

@@ -6,6 +6,7 @@ use crate::journal::protocol::{Category, Certainty, ContextUpdate};
 
 /// About so many characters are a token.
 const TOKEN_CHARS: usize = 4;
+const TITLE: &str = "# Global Context";
 const SECTIONS: [(Category, &str); 4] = [
     (Category::Preference, "Preferences"),
     (Category::Pattern, "Patterns"),
@@ -18,6 +19,8 @@ const SECTIONS: [(Category, &str); 4] = [
 pub struct GlobalContext {
     version: u32,
     lines: Vec<Line>,
+    /// What somebody wrote that is no item: kept as it is, at the end of its section.
+    remarks: Vec<(Category, String)>,
 }
 
 /// One thing that is known.
@@ -38,18 +41,21 @@ impl GlobalContext {
     pub fn read(text: &str) -> Self {
         let mut context = Self::default();
         let mut section = Category::Insight;
-        for line in text.lines() {
-            if let Some(version) = line.strip_prefix("version:") {
-                context.version = version.trim().parse().unwrap_or(0);
-            }
-            if let Some(title) = line.strip_prefix("## ") {
-                let named = SECTIONS
-                    .iter()
-                    .find(|(_, name)| title.trim().starts_with(name));
-                section = named.map_or(Category::Insight, |(category, _)| *category);
-            }
-            if let Some(item) = line.strip_prefix("- ") {
+        let (front, body) = selvedge_tool::front_matter(text).unwrap_or(("", text));
+        let version = front.lines().find_map(|line| line.strip_prefix("version:"));
+        context.version = version.and_then(|v| v.trim().parse().ok()).unwrap_or(0);
+        for line in body.lines() {
+            let title = line.strip_prefix("## ").map(str::trim);
+            let named = title.and_then(|title| {
+                let mut sections = SECTIONS.iter();
+                sections.find(|(_, name)| title.starts_with(name))
+            });
+            if let Some((category, _)) = named {
+                section = *category;
+            } else if let Some(item) = line.strip_prefix("- ") {
                 context.lines.push(Line::read(section, item));
+            } else if !line.trim().is_empty() && line.trim() != TITLE {
+                context.remarks.push((section, line.to_owned()));
             }
         }
         context
@@ -68,15 +74,23 @@ impl GlobalContext {
             let known = self.lines.iter_mut().find(|line| normal(&line.key) == key);
             match known {
                 Some(line) => {
+                    let is_guess = update.confidence == Certainty::Tentative;
+                    if is_guess && line.certainty == Certainty::Certain && line.value != value {
+                        // A possibility takes nothing from what is known.
+                        continue;
+                    }
                     line.seen += 1;
-                    if line.value != value {
+                    let is_same = line.value == value;
+                    if !is_same {
                         line.since = Some(today);
                     }
                     line.value = value;
                     line.category = update.category;
-                    // What was certain stays so unless something as certain takes its place.
                     line.certainty = match (line.certainty, update.confidence) {
+                        // Seen twice, it is more than a guess.
                         (Certainty::Tentative, Certainty::Tentative) => Certainty::Likely,
+                        // Confirmed, it is no less sure than before.
+                        (before, newer) if is_same => before.max(newer),
                         (_, newer) => newer,
                     };
                 }
@@ -114,7 +128,7 @@ impl GlobalContext {
     /// As it is written.
     pub fn render(&self, today: Date) -> String {
         let mut text = format!(
-            "---\nlast_updated: {today}\nversion: {}\n---\n\n# Global Context\n",
+            "---\nlast_updated: {today}\nversion: {}\n---\n\n{TITLE}\n",
             self.version
         );
         for (category, name) in SECTIONS {
@@ -122,6 +136,10 @@ impl GlobalContext {
             let lines = self.lines.iter().filter(|line| line.category == category);
             for line in lines {
                 text.push_str(&format!("- {}\n", line.render()));
+            }
+            let remarks = self.remarks.iter().filter(|(of, _)| *of == category);
+            for (_, remark) in remarks {
+                text.push_str(&format!("{remark}\n"));
             }
         }
         text
@@ -222,8 +240,23 @@ mod tests {
     }
 
     #[test]
+    fn a_guess_takes_nothing_from_what_is_known() {
+        let day = date(2026, 1, 4);
+        let mut context = GlobalContext::default();
+        context.update(&[update("units", "metric", Certainty::Certain)], day);
+        assert!(!context.update(&[update("units", "miles", Certainty::Tentative)], day));
+        context.update(&[update("units", "metric", Certainty::Tentative)], day);
+        let text = context.render(day);
+        assert!(
+            text.contains("- units: metric (certain, since 2026-01-04, seen 2)"),
+            "{text}"
+        );
+        assert!(context.update(&[update("units", "imperial", Certainty::Certain)], day));
+    }
+
+    #[test]
     fn what_was_written_by_hand_stays() {
-        let text = "---\nversion: 3\n---\n# Global Context\n\n## Preferences\n- metric please (no miles)\n- units: metric\n";
+        let text = "---\nversion: 3\n---\n# Global Context\n\n## Preferences\n- metric please (no miles)\n- units: metric\nAsk me in German.\n\n## Equipment\nA bench.\n";
         let mut context = GlobalContext::read(text);
         context.update(&[update("x", "y", Certainty::Likely)], date(2026, 1, 4));
         let text = context.render(date(2026, 1, 4));
@@ -232,6 +265,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("- units: metric (certain)"), "{text}");
+        for words in ["Ask me in German.", "## Equipment\nA bench."] {
+            assert!(text.contains(words), "{text}");
+        }
+        // Read and written once more, nothing is there twice.
+        let again = GlobalContext::read(&text).render(date(2026, 1, 4));
+        assert_eq!(again, text);
     }
 
     #[test]

@@ -77,17 +77,21 @@ pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
         };
         let is_written_here = named.is_some();
         let (id, corrects) = named.unwrap_or_else(|| {
-            by_hand += 1;
-            (
-                EntryId::with_suffix(date, time, &format!("hand{by_hand}")),
-                None,
-            )
+            let suffix = match is_preamble {
+                true => EntryId::LOOSE.to_owned(),
+                false => {
+                    by_hand += 1;
+                    format!("hand{by_hand}")
+                }
+            };
+            (EntryId::with_suffix(date, time, &suffix), None)
         });
         let text: Vec<String> = lines.iter().map(|line| unescaped(line)).collect();
         let mut text = text.join("\n");
         // The end of its last line, or the empty line before the next section.
         text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
-        if !is_written_here {
+        // A heading of ours has no title: one that has was written by hand, and got its id later.
+        if !is_written_here || !title.is_empty() {
             text = by_hand_text(&title, &text, is_preamble);
         }
         if text.trim().is_empty() {
@@ -105,6 +109,27 @@ pub(super) fn entries(date: Date, text: &str) -> Vec<Entry> {
     }
     entries.sort_by_key(|entry| entry.time);
     entries
+}
+
+/// The file with an id below every heading that has none: by it what is parsed of a section
+/// is found again, wherever the section moves to. None if every section has one.
+pub(super) fn adopted(date: Date, text: &str) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut is_changed = false;
+    let mut rest = text.split('\n').peekable();
+    while let Some(line) = rest.next() {
+        lines.push(line.to_owned());
+        let Some((time, ..)) = heading(line) else {
+            continue;
+        };
+        if rest.peek().is_none_or(|next| comment(next).is_none()) {
+            let seed = format!("by hand\n{}\n{text}", lines.len());
+            let id = EntryId::new(date, time, &seed);
+            lines.push(format!("<!-- id: {id} -->"));
+            is_changed = true;
+        }
+    }
+    is_changed.then(|| lines.join("\n"))
 }
 
 /// The sections of a text that has the shape of a day's file, with their times; none if it

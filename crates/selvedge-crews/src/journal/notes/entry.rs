@@ -16,6 +16,9 @@ use crate::journal::rows::QuantityRow;
 pub struct EntryId(String);
 
 impl EntryId {
+    /// The suffix of what stands before the first heading of a day.
+    pub(super) const LOOSE: &str = "loose";
+
     /// The id of an entry of this moment; `seed` tells it from others of the same.
     pub fn new(date: Date, time: Time, seed: &str) -> Self {
         const SUFFIX_CHARS: usize = 6;
@@ -88,6 +91,11 @@ impl Entry {
         }
     }
 
+    /// Whether it stands before the first heading of its file, where no id has a place.
+    pub fn is_loose(&self) -> bool {
+        self.id.as_str().ends_with(EntryId::LOOSE)
+    }
+
     /// The day that it is about.
     pub fn about(&self) -> Date {
         self.parsed.about.unwrap_or(self.date)
@@ -113,6 +121,7 @@ impl Entry {
     pub fn shown(&self) -> EntryShown {
         let is_good = self.state() == ParseState::Done;
         let data = Some(&self.parsed.domain_data).filter(|_| is_good);
+        let corrections = self.parsed.corrections.iter().map(|made| &made.changes);
         EntryShown {
             id: self.id.to_string(),
             date: self.date.to_string(),
@@ -121,6 +130,7 @@ impl Entry {
             domain_data: data.cloned().unwrap_or_default(),
             source_file: self.file.clone(),
             corrects: self.corrects.as_ref().map(ToString::to_string),
+            corrections: corrections.flatten().cloned().collect(),
         }
     }
 }

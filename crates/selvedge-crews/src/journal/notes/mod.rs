@@ -24,12 +24,16 @@ pub use words::{Vocabulary, keywords};
 
 use std::path::{Path, PathBuf};
 
+use jiff::Span;
 use jiff::civil::Date;
 use selvedge_tool::glob;
 
 use crate::journal::dates::Days;
 use disk::{Lock, read, replace};
 use sidecar::Sidecar;
+
+/// What somebody did is noted so many days later at most, or it is told by its words.
+const LATE_DAYS: i64 = 31;
 
 /// The repository.
 #[derive(Clone, Debug)]
@@ -68,9 +72,12 @@ impl Notes {
         &self.root
     }
 
-    /// Every entry from one day to another, both included.
+    /// Every entry of one day to another, both included: written on them, or about them.
     pub fn get_entries_by_date_range(&self, start: Date, end: Date) -> Result<Found, NotesError> {
-        self.read_days(self.days(Some((start, end)))?, |_| true)
+        let range = Some((start, end));
+        let mut found = self.read_days(self.days_written(range)?, |_| true)?;
+        found.entries.retain(|entry| is_of(entry, range));
+        Ok(found)
     }
 
     /// Every entry of the files whose name fits, such as `2026/01/**/*.md`.
@@ -90,9 +97,11 @@ impl Notes {
         match_all: bool,
     ) -> Result<Found, NotesError> {
         let words = words::Finder::new(keywords, match_all);
-        self.read_days(self.days(range)?, |text| words.may_be_in(text))
+        self.read_days(self.days_written(range)?, |text| words.may_be_in(text))
             .map(|mut found| {
-                found.entries.retain(|entry| words.is_in(entry));
+                found
+                    .entries
+                    .retain(|entry| is_of(entry, range) && words.is_in(entry));
                 found
             })
     }
@@ -132,6 +141,21 @@ impl Notes {
         })
     }
 
+    /// Gives every section that was written by hand an id, so that it can be parsed. Nothing
+    /// else of a file is changed. Returns how many files were.
+    pub fn adopt(&self) -> Result<usize, NotesError> {
+        let _lock = Lock::take(&self.root)?;
+        let mut changed = 0;
+        for (date, path) in self.days(None)? {
+            let text = read(&path)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            if let Some(adopted) = text.and_then(|text| day::adopted(date, &text)) {
+                replace(&path, adopted.as_bytes())?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
     /// Whether an entry stands there, with what was parsed of it.
     pub fn has(&self, entry: &NewEntry) -> Result<bool, NotesError> {
         let path = self.path(entry.date);
@@ -148,7 +172,9 @@ impl Notes {
         let Some(date) = id.get(..10).and_then(|date| date.parse().ok()) else {
             return Ok(None);
         };
-        let mut found = self.get_entries_by_date_range(date, date)?.entries;
+        let mut found = self
+            .read_days(self.days(Some((date, date)))?, |_| true)?
+            .entries;
         found.retain(|entry| entry.id.as_str().starts_with(id));
         Ok(Some(found)
             .filter(|f| f.len() == 1)
@@ -231,6 +257,13 @@ impl Notes {
         Ok(days)
     }
 
+    /// The days on which entries about a range may have been written: it itself, and some
+    /// time after it.
+    fn days_written(&self, range: Option<Days>) -> Result<Vec<(Date, PathBuf)>, NotesError> {
+        let late = Span::new().days(LATE_DAYS);
+        self.days(range.map(|(start, end)| (start, end.saturating_add(late))))
+    }
+
     fn read_days(
         &self,
         days: Vec<(Date, PathBuf)>,
@@ -256,7 +289,7 @@ impl Notes {
             if !is_wanted(&text) {
                 continue;
             }
-            let sidecar = Sidecar::load(&path)?;
+            let sidecar = Sidecar::load(&path).unwrap_or_else(Sidecar::unreadable);
             found.warnings.extend(sidecar.warning.clone());
             let entries = day::entries(date, &text).into_iter();
             found
@@ -312,6 +345,14 @@ impl Notes {
     fn context_path(&self) -> PathBuf {
         self.root.join("global-context.md")
     }
+}
+
+/// Whether an entry was written on one of these days, or is about one.
+fn is_of(entry: &Entry, range: Option<Days>) -> bool {
+    range.is_none_or(|(start, end)| {
+        let is_in = |date: Date| start <= date && date <= end;
+        is_in(entry.date) || is_in(entry.about())
+    })
 }
 
 /// `2026/01/2026-01-04.md`.

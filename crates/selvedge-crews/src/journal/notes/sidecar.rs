@@ -36,6 +36,14 @@ impl Sidecar {
         }))
     }
 
+    /// What stands for one that cannot even be opened.
+    pub(super) fn unreadable(error: NotesError) -> Self {
+        Self {
+            warning: Some(format!("what was parsed was passed over: {error}")),
+            ..Self::default()
+        }
+    }
+
     /// Writes the file beside `day`. One that cannot be read is kept under another name.
     pub(super) fn save(mut self, day: &Path) -> Result<(), NotesError> {
         let path = beside(day);

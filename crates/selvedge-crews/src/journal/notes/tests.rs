@@ -208,3 +208,76 @@ fn entries_are_found_by_day_pattern_and_word() {
         "personal record, again"
     );
 }
+
+#[test]
+fn a_section_written_by_hand_gets_an_id_and_keeps_every_other_byte() {
+    let (_folder, notes) = scratch();
+    notes.save_entry(&new_entry("ours", "a"), None).unwrap();
+    let ours = std::fs::read_to_string(file(&notes)).unwrap();
+    let by_hand = format!("No plans.\n\n## 08:00 Morning\nslept 7 h\n\n{ours}\n## 21:15\nwalked");
+    std::fs::write(file(&notes), &by_hand).unwrap();
+    let before = texts(&notes);
+    assert_eq!(
+        before,
+        ["No plans.", "Morning\nslept 7 h", "ours", "walked"]
+    );
+    assert_eq!(notes.adopt().unwrap(), 1);
+    let adopted = std::fs::read_to_string(file(&notes)).unwrap();
+    let is_new = |line: &&str| line.starts_with("<!-- id: ") && !ours.contains(*line);
+    let without: Vec<&str> = adopted.split('\n').filter(|line| !is_new(line)).collect();
+    assert_eq!(without.join("\n"), by_hand);
+    assert_eq!(texts(&notes), before);
+    // Done again, nothing changes; and the ids stay where the sections go.
+    assert_eq!(notes.adopt().unwrap(), 0);
+    let ids = |notes: &Notes| -> Vec<(String, String)> {
+        let found = notes
+            .get_entries_by_pattern("**/*.md")
+            .unwrap()
+            .entries
+            .into_iter();
+        found
+            .filter(|e| !e.is_loose())
+            .map(|e| (e.id.to_string(), e.text))
+            .collect()
+    };
+    let known = ids(&notes);
+    std::fs::write(file(&notes), format!("## 06:00\nearlier\n\n{adopted}")).unwrap();
+    notes.adopt().unwrap();
+    let now = ids(&notes);
+    assert!(
+        known.iter().all(|pair| now.contains(pair)),
+        "{known:?} {now:?}"
+    );
+    assert_eq!(now.len(), known.len() + 1);
+}
+
+#[test]
+fn what_was_noted_a_day_late_belongs_to_both_days() {
+    let (_folder, notes) = scratch();
+    let mut entry = new_entry("ran 5k yesterday", "a");
+    entry.parsed = Some(Parsed {
+        state: ParseState::Done,
+        about: Some(date(2026, 1, 3)),
+        ..Parsed::default()
+    });
+    notes.save_entry(&entry, None).unwrap();
+    let of = |day: i8| {
+        let day = date(2026, 1, day);
+        notes
+            .get_entries_by_date_range(day, day)
+            .unwrap()
+            .entries
+            .len()
+    };
+    assert_eq!([of(2), of(3), of(4), of(5)], [0, 1, 1, 0]);
+    let ran = [vec!["ran".to_owned()]];
+    let range = Some((date(2026, 1, 1), date(2026, 1, 3)));
+    assert_eq!(
+        notes
+            .search_entries(&ran, range, false)
+            .unwrap()
+            .entries
+            .len(),
+        1
+    );
+}

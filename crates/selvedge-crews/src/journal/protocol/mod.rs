@@ -45,36 +45,64 @@ pub(crate) fn schemas() -> Vec<(&'static str, Value)> {
 mod tests {
     use super::*;
 
-    fn fields(name: &str) -> Vec<String> {
-        let schema = schemas().into_iter().find(|(known, _)| *known == name);
-        let schema = schema.unwrap().1;
-        // As it is sent: what counts is the order of the text.
-        let sent: Value = serde_json::from_str(&schema.to_string()).unwrap();
-        let properties = sent["properties"].as_object().unwrap();
-        properties.keys().cloned().collect()
+    fn order<'v>(schema: &'v Value, at: &str) -> Vec<&'v str> {
+        let order = schema.pointer(at).unwrap()["propertyOrdering"].as_array();
+        order
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn every_field_of_every_agent_has_its_place_in_an_order() {
+        for (name, schema) in schemas() {
+            let mut found = Vec::new();
+            crate::schema::tests::unordered(&schema, name, &mut found);
+            assert!(found.is_empty(), "without a place: {found:?}");
+        }
     }
 
     #[test]
     fn reasons_come_first_and_the_verdict_is_the_very_last_field() {
+        let analyzer = of::<AnalyzerOutput>();
         assert_eq!(
-            fields("AnalyzerOutput"),
+            order(&analyzer, ""),
             [
-                "findings",
-                "gaps_identified",
-                "patterns_identified",
                 "query_intent",
-                "reasoning",
+                "findings",
+                "patterns_identified",
+                "gaps_identified",
+                "verdict_reasoning",
                 "verdict"
             ]
         );
         assert_eq!(
-            fields("EvaluatorOutput"),
-            ["dimensions", "feedback", "recommendation", "verdict"]
+            order(&analyzer, "/properties/findings/items"),
+            ["claim", "evidence", "confidence"]
         );
         let evaluator = of::<EvaluatorOutput>();
-        let dimension = &evaluator["properties"]["dimensions"]["items"]["properties"];
-        let dimension = dimension.as_object().unwrap();
-        assert_eq!(dimension.keys().next_back().unwrap(), "verdict");
+        assert_eq!(
+            order(&evaluator, ""),
+            [
+                "dimensions",
+                "feedback",
+                "recommendation",
+                "overall_verdict"
+            ]
+        );
+        assert_eq!(
+            order(&evaluator, "/properties/dimensions/items"),
+            ["dimension", "issues", "reasoning", "verdict"]
+        );
+        assert_eq!(
+            order(&of::<PlannerOutput>(), "").last(),
+            Some(&"next_action")
+        );
+        assert_eq!(
+            order(&of::<RouterOutput>(), "")[..2],
+            ["reasoning", "input_type"]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What agents answer.
 //!
-//! A model writes fields in the order of its schema, which is that of the alphabet. Where
-//! a verdict is asked for, everything that it rests on comes before it in either order.
+//! A model writes fields in the order in which they are declared here. Where a verdict is
+//! asked for, everything that it rests on comes before it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,16 +130,16 @@ pub struct RetrieverChoice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnalyzerOutput {
-    /// What the entries say, with evidence.
-    pub findings: Vec<Finding>,
-    /// What is missing.
-    pub gaps_identified: Vec<Gap>,
-    /// What recurs.
-    pub patterns_identified: Vec<String>,
     /// What the user wants to know.
     pub query_intent: String,
+    /// What the entries say, with evidence.
+    pub findings: Vec<Finding>,
+    /// What recurs.
+    pub patterns_identified: Vec<String>,
+    /// What is missing.
+    pub gaps_identified: Vec<Gap>,
     /// Why the verdict is what it is.
-    pub reasoning: String,
+    pub verdict_reasoning: String,
     /// Whether every claim has evidence among the entries.
     pub verdict: Sufficiency,
 }
@@ -185,7 +185,7 @@ pub struct EvaluatorOutput {
     /// What to do with the answer.
     pub recommendation: Recommendation,
     /// `fail` if any dimension fails.
-    pub verdict: Passing,
+    pub overall_verdict: Passing,
 }
 
 /// One side of an answer.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::outputs::Change;
 use crate::journal::rows::{Computed, Question};
 
 /// What kind of input it is.
@@ -285,6 +286,9 @@ pub struct EntryShown {
     /// The entry that it corrects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrects: Option<String>,
+    /// What was corrected in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<Change>,
 }
 
 /// How notes are searched: by day, by pattern of their files' names, or by words.

@@ -233,16 +233,20 @@ impl Computed {
             None => "nothing was recorded".to_owned(),
         };
         format!(
-            "{what} {} of {of}, {} to {}: {number} ({} quantities in {} entries, {} entries skipped, {})",
+            "{what} {} of {of}, {} to {}: {number} ({} in {}, {} skipped, {})",
             self.question.measure,
             self.start,
             self.end,
-            self.rows,
-            self.entries_used.len(),
-            self.entries_skipped.len(),
+            many(self.rows, "quantity", "quantities"),
+            many(self.entries_used.len(), "entry", "entries"),
+            many(self.entries_skipped.len(), "entry", "entries"),
             self.coverage
         )
     }
+}
+
+fn many(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
 }
 
 /// A number as people write it.

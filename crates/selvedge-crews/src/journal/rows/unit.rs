@@ -29,6 +29,8 @@ pub enum Dimension {
     Volume,
     /// Minutes for a kilometre.
     Pace,
+    /// Seconds for a hundred metres, as swimmers count.
+    SwimPace,
     /// Beats a minute.
     Rate,
     /// Degrees Celsius.
@@ -185,6 +187,13 @@ const UNITS: &[Unit] = &[
         1.0 / 1.609_344,
         &["/mi", "min per mile", "min/mile"],
     ),
+    unit("s/100m", Dimension::SwimPace, 1.0, &["s/100 m"]),
+    unit(
+        "s/100yd",
+        Dimension::SwimPace,
+        1.0 / 0.9144,
+        &["s/100 yd", "s/100y"],
+    ),
     unit("bpm", Dimension::Rate, 1.0, &["beats per minute"]),
     unit("°C", Dimension::Temperature, 1.0, &["c", "celsius"]),
     Unit {
@@ -223,6 +232,7 @@ impl Unit {
             (Dimension::Mass, Units::Imperial) => "lb",
             (Dimension::Distance, Units::Imperial) => "mi",
             (Dimension::Pace, Units::Imperial) => "min/mi",
+            (Dimension::SwimPace, Units::Imperial) => "s/100yd",
             (Dimension::Temperature, Units::Imperial) => "°F",
             (Dimension::Volume, Units::Imperial) => "fl oz",
             _ => return Self::base(dimension),
@@ -263,6 +273,8 @@ mod tests {
         assert!((to_base(26.2, "miles") - 42.164_8).abs() < 1e-3);
         assert!((to_base(98.6, "F") - 37.0).abs() < 1e-9);
         assert!((to_base(8.0, "min/mi") - 4.970_97).abs() < 1e-4);
+        // A hundred yards are fewer metres: the same time is slower.
+        assert!((to_base(90.0, "s/100yd") - 98.425).abs() < 1e-3);
         assert!((to_base(1.5, "hours") - 90.0).abs() < 1e-9);
         let shown = Unit::shown(Dimension::Mass, Units::Imperial);
         assert!((shown.of_base(100.0) - 220.462_262).abs() < 1e-5);

@@ -5,11 +5,14 @@
 //! the user: the conversation grows by appending, so the mark of one request is
 //! found again by the next.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::providers::answer::{arguments_object, text_of};
+use crate::providers::ordered::Ordered;
 use crate::providers::schema::simplified;
 use crate::providers::seal::{Kind as SealKind, Seal};
 use crate::types::{Effort, Image, Part, Request, Role, ToolDefinition, ToolResult};
@@ -28,7 +31,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<Value>,
+    output_config: Option<Output>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,9 +110,34 @@ impl Mark {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Ordered<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<Mark>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+}
+
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: Ordered<'static>,
+}
+
+impl Output {
+    fn of(request: &Request, effort: Option<Effort>) -> Option<Self> {
+        let schema = request.output_schema.as_deref();
+        let format = schema.map(|schema| Format {
+            r#type: "json_schema",
+            schema: Ordered::new(Cow::Owned(simplified(schema))),
+        });
+        (format.is_some() || effort.is_some()).then_some(Self { format, effort })
+    }
 }
 
 /// The body to send.
@@ -122,16 +150,8 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(Mark::EPHEMERAL);
     }
-    let mut output = Map::new();
-    if let Some(schema) = request.output_schema.as_deref() {
-        let format = json!({"type": "json_schema", "schema": simplified(schema)});
-        output.insert("format".to_owned(), format);
-    }
     let effort = request.effort.filter(|_| takes_effort(model));
     let thinks = effort.is_some_and(|effort| effort != Effort::None);
-    if let Some(effort) = effort.filter(|_| thinks) {
-        output.insert("effort".to_owned(), json!(effort));
-    }
     let thinking = match thinks {
         true => "adaptive",
         false => "disabled",
@@ -142,7 +162,7 @@ pub(super) fn body(request: &Request) -> Body<'_> {
         system,
         messages: entries(request),
         tools,
-        output_config: (!output.is_empty()).then_some(Value::Object(output)),
+        output_config: Output::of(request, effort.filter(|_| thinks)),
         thinking: effort.map(|_| json!({"type": thinking})),
         // A model that thinks has its own.
         temperature: request
@@ -258,7 +278,7 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
     Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: &tool.schema,
+        input_schema: Ordered::new(Cow::Borrowed(&tool.schema)),
         cache_control: None,
     }
 }

@@ -3,6 +3,7 @@
 //! Borrowed throughout, as for Chat Completions. A result names its tool here,
 //! which the neutral type does not, so names are looked up among the calls.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::providers::answer::{arguments_object, text_of};
+use crate::providers::ordered::Ordered;
 use crate::providers::schema::for_gemini;
 use crate::providers::seal::{Kind, Seal};
 use crate::types::{Effort, Image, Message, Part, Request, Role, ToolDefinition, ToolResult};
@@ -38,7 +40,7 @@ struct Generation {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_mime_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<Value>,
+    response_json_schema: Option<Ordered<'static>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<Value>,
 }
@@ -99,7 +101,7 @@ struct Tools<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: Value,
+    parameters_json_schema: Ordered<'static>,
 }
 
 /// The body to send.
@@ -127,7 +129,7 @@ pub(super) fn body(request: &Request) -> Body<'_> {
             max_output_tokens: request.output_tokens_max,
             temperature: request.temperature,
             response_mime_type: schema.map(|_| "application/json"),
-            response_json_schema: schema.map(for_gemini),
+            response_json_schema: schema.map(|s| Ordered::saying_so(Cow::Owned(for_gemini(s)))),
             thinking_config: thinking(model, request.effort),
         },
     }
@@ -300,7 +302,7 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
     Tool {
         name: &tool.name,
         description: &tool.description,
-        parameters_json_schema: for_gemini(&tool.schema),
+        parameters_json_schema: Ordered::new(Cow::Owned(for_gemini(&tool.schema))),
     }
 }
 

@@ -12,6 +12,7 @@ use super::Dialect;
 use super::reasoning::Recalled;
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
 use crate::providers::openai_models::{always_reasons, effort, reasons_without_tools};
+use crate::providers::ordered::Ordered;
 use crate::providers::schema::fits_strict;
 use crate::types::{Effort, Image, Message, Part, Request, Role, ToolDefinition};
 
@@ -22,7 +23,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Value>,
+    response_format: Option<Format<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +91,20 @@ struct Tool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Ordered<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    json_schema: Named<'a>,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'static str,
+    strict: bool,
+    schema: Ordered<'a>,
 }
 
 /// The body to send.
@@ -222,12 +236,18 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
         function: ToolFunction {
             name,
             description,
-            parameters: schema,
+            parameters: Ordered::new(Cow::Borrowed(schema)),
         },
     }
 }
 
-fn format(schema: &Value) -> Value {
-    let strict = fits_strict(schema);
-    json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}})
+fn format(schema: &Value) -> Format<'_> {
+    Format {
+        r#type: "json_schema",
+        json_schema: Named {
+            name: "answer",
+            strict: fits_strict(schema),
+            schema: Ordered::new(Cow::Borrowed(schema)),
+        },
+    }
 }

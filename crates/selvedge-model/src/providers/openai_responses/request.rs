@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
 use crate::providers::openai_models::{always_reasons, effort, never_reasons};
+use crate::providers::ordered::Ordered;
 use crate::providers::schema::fits_strict;
 use crate::providers::seal::{Kind, Seal};
 use crate::types::{Image, Message, Part, Request, Role, ToolDefinition, ToolResult};
@@ -23,7 +24,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Value>,
+    text: Option<Text<'a>>,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
@@ -90,9 +91,22 @@ struct Tool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Ordered<'a>,
     // On by default, and then schemas of most tools are refused.
     strict: bool,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    strict: bool,
+    schema: Ordered<'a>,
 }
 
 /// The body to send.
@@ -218,12 +232,18 @@ fn tool(tool: &ToolDefinition) -> Tool<'_> {
         r#type: "function",
         name: &tool.name,
         description: &tool.description,
-        parameters: &tool.schema,
+        parameters: Ordered::new(Cow::Borrowed(&tool.schema)),
         strict: false,
     }
 }
 
-fn format(schema: &Value) -> Value {
-    let strict = fits_strict(schema);
-    json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}})
+fn format(schema: &Value) -> Text<'_> {
+    Text {
+        format: Format {
+            r#type: "json_schema",
+            name: "answer",
+            strict: fits_strict(schema),
+            schema: Ordered::new(Cow::Borrowed(schema)),
+        },
+    }
 }

@@ -12,12 +12,17 @@ pub struct Context {}
 
 impl Context {
     pub fn perform(self) -> Result {
-        let room = Room::here()?;
-        let text = room.notes().get_global_context()?;
-        match text.trim().is_empty() {
-            true => out::say("nothing is known of you yet"),
-            false => out::line(&escape(text.trim_end())),
-        }
+        show(&Room::here()?)?;
         Ok(Exit::Done)
     }
+}
+
+/// Shows it, or says that there is nothing.
+pub fn show(room: &Room) -> Result<()> {
+    let text = room.notes().get_global_context()?;
+    match text.trim().is_empty() {
+        true => out::say("nothing is known of you yet"),
+        false => out::line(&escape(text.trim_end())),
+    }
+    Ok(())
 }

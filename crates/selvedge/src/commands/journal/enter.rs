@@ -12,7 +12,6 @@ use selvedge_crews::journal::{
     AGENTS, Brief, EntryId, Intent, JournalSpec, WITHOUT_MODELS, journal_spec,
 };
 use selvedge_ledger::{Payload, StreamId, Tail};
-use selvedge_mcp::Fleet;
 use selvedge_runtime::{RunPaused, Signal, SteerMode};
 use selvedge_tool::Toolbox;
 
@@ -22,6 +21,7 @@ use crate::config::Approve;
 use crate::drive::{self, Options, Start};
 use crate::error::{Error, Exit, Result};
 use crate::interrupt::parse_duration;
+use crate::script::Script;
 use crate::secrets;
 use crate::sessions;
 use crate::wiring::{Models, Store};
@@ -67,6 +67,8 @@ pub struct Input {
     pub entry: Option<(EntryId, jiff::civil::DateTime)>,
     /// Whether questions are asked by whoever called.
     pub is_asked_elsewhere: bool,
+    /// What answers in the place of a model, if it is not named by a path.
+    script: Option<Script>,
 }
 
 impl Input {
@@ -78,12 +80,21 @@ impl Input {
             session_context: None,
             entry: None,
             is_asked_elsewhere: false,
+            script: None,
+        }
+    }
+
+    /// The same, with recorded words in the place of a model's.
+    pub fn scripted(text: String, intent: Intent, script: Script) -> Self {
+        Self {
+            script: Some(script),
+            ..Self::new(text, intent)
         }
     }
 }
 
 /// Starts a session and drives it. One whose models do not answer goes on without them.
-pub async fn enter(room: &Room, input: Input, manner: &Manner) -> Result<(StreamId, Exit)> {
+pub async fn enter(room: &Room, mut input: Input, manner: &Manner) -> Result<(StreamId, Exit)> {
     secrets::learn(&room.config)?;
     secrets::guard(
         "note",
@@ -98,7 +109,10 @@ pub async fn enter(room: &Room, input: Input, manner: &Manner) -> Result<(Stream
         .cause(error)
         .hint("name another with `journal.dir` in your configuration")
     })?;
-    let script = run::script(manner.script.as_deref())?;
+    let script = match input.script.take() {
+        Some(script) => Some(script),
+        None => run::script(manner.script.as_deref())?,
+    };
     let text = script.as_ref().map(|script| script.text().to_owned());
     let models = Models::find(&room.config, script)?;
     let options = Options {
@@ -118,9 +132,7 @@ pub async fn enter(room: &Room, input: Input, manner: &Manner) -> Result<(Stream
     let start = Start::Journal(Box::new(spec));
     let exit = drive::session(&store, models, &servers, &session, start, options).await;
     let exit = match exit? {
-        Exit::NoProvider => {
-            go_on_without(room, &store, &servers, &session, manner, options).await?
-        }
+        Exit::NoProvider => go_on_without(room, &store, &session, manner, options).await?,
         exit => exit,
     };
     impatience.abort();
@@ -183,7 +195,8 @@ fn prepare(room: &Room, models: &Models, input: Input, manner: &Manner) -> Resul
     };
     let base = match team.first() {
         Some(router) => router.clone(),
-        None => of(AGENTS[0], &|_| Ok("none/none".to_owned()))?,
+        // A session that asks nobody names no model.
+        None => of(AGENTS[0], &|_| Ok(String::new()))?,
     };
     let moment = match &input.entry {
         Some((_, moment)) => *moment,
@@ -236,10 +249,9 @@ async fn lose_patience(store: Store, session: StreamId) {
 }
 
 /// Goes on with a session whose models do not answer.
-async fn go_on_without(
+pub async fn go_on_without(
     room: &Room,
     store: &Store,
-    servers: &Fleet,
     session: &StreamId,
     manner: &Manner,
     options: Options,
@@ -251,10 +263,11 @@ async fn go_on_without(
     };
     let models = Models::find(&room.config, script)?;
     let letters = vec![(session.clone(), without_models())];
+    let servers = mcp::fleet(&store.paths, &room.config, &room.folder);
     drive::session(
         store,
         models,
-        servers,
+        &servers,
         session,
         Start::Resume(letters),
         options,

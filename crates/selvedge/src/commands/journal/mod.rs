@@ -2,6 +2,7 @@
 
 mod chart;
 mod context;
+mod demo;
 mod domain;
 mod enter;
 mod import;
@@ -11,10 +12,13 @@ mod repl;
 mod room;
 mod stats;
 
-use clap::{Args, Subcommand};
+pub use demo::demo;
+
+use clap::{Args, Command, Subcommand};
 use selvedge_crews::journal::Intent;
 
 use crate::error::{Error, Result};
+use crate::text::{did_you_mean, escape};
 use enter::{Input, Manner};
 use room::Room;
 
@@ -105,7 +109,35 @@ impl Journal {
             Some(Commands::Notes(command)) => command.perform(),
             Some(Commands::Domain(command)) => command.perform(),
             None if self.words.is_empty() => repl::run(self.manner).await,
-            None => one(self.words, self.manner, Intent::Any, "selvedge journal").await,
+            None => {
+                no_slip(&self.words)?;
+                one(self.words, self.manner, Intent::Any, "selvedge journal").await
+            }
+        }
+    }
+}
+
+/// Refuses what looks like a command with a slip in it: `journal stast` is no note.
+fn no_slip(words: &[String]) -> Result<()> {
+    const WORDS_MAX: usize = 2;
+    let command = Journal::augment_args(Command::new("journal"));
+    let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    let meant = words
+        .first()
+        .filter(|first| words.len() <= WORDS_MAX && !first.contains(char::is_whitespace))
+        .and_then(|first| did_you_mean(first, &names));
+    match meant {
+        None => Ok(()),
+        Some(meant) => {
+            let text = words.join(" ");
+            Err(
+                Error::usage(format!("`{}` is no command", escape(&words[0])))
+                    .cause("so short a note may be a slip, and nothing was noted")
+                    .hint(format!(
+                        "{meant} to note it: `selvedge log \"{}\"`",
+                        escape(&text)
+                    )),
+            )
         }
     }
 }

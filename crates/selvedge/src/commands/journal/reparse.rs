@@ -21,13 +21,15 @@ pub struct Reparse {
 impl Reparse {
     pub async fn perform(self) -> Result {
         let room = Room::open(&self.manner)?;
+        if !self.dry_run {
+            room.notes().adopt()?;
+        }
         let found = room.notes().get_entries_by_pattern("**/*.md")?;
         found.warnings.iter().for_each(|warning| out::warn(warning));
         let mut open = found.entries;
-        // Without an id of ours a note cannot be told from the next one of its day.
-        open.retain(|entry| {
-            entry.state() != ParseState::Done && !entry.id.as_str().contains("-hand")
-        });
+        // What stands before a day's first heading has no place for an id: it is found, and
+        // not parsed.
+        open.retain(|entry| entry.state() != ParseState::Done && !entry.is_loose());
         if self.dry_run || open.is_empty() {
             out::say(&format!(
                 "{} to be parsed",

@@ -2,13 +2,14 @@
 
 use std::io::IsTerminal;
 
-use selvedge_crews::journal::{Intent, Overview, Selection};
+use selvedge_crews::journal::{Intent, JOURNAL, Overview, Selection};
 use selvedge_ledger::StreamId;
+use selvedge_runtime::SessionState;
 
-use super::chart;
-use super::enter::{Input, Manner, enter};
+use super::enter::{Input, Manner, enter, go_on_without};
 use super::notes;
 use super::room::Room;
+use super::{chart, context};
 use crate::commands::resume;
 use crate::drive::Options;
 use crate::error::{Exit, Result};
@@ -19,7 +20,7 @@ use crate::{drive, out, path};
 
 mod editor;
 
-use editor::Editor;
+use editor::{Editor, Line};
 
 /// What can be said instead of a note or a question.
 const COMMANDS: [(&str, &str); 7] = [
@@ -48,10 +49,19 @@ pub async fn run(manner: Manner) -> Result {
         .chain(names);
     let mut editor = Editor::new(words.collect(), &room.paths.journal_history());
     if std::io::stdin().is_terminal() {
-        out::say("Write a note or a question; /help lists what else there is.");
+        out::say("Write a note or a question; /help lists what else there is, Ctrl-D leaves.");
+        say_what_waits(&room).await?;
     }
     let mut worst = Exit::Done;
-    while let Some(line) = editor.line("journal> ")? {
+    loop {
+        let line = match editor.line("journal> ")? {
+            Line::Typed(line) => line,
+            Line::Dropped => {
+                out::say("dropped; /quit or Ctrl-D leaves");
+                continue;
+            }
+            Line::End => break,
+        };
         let line = line.trim();
         if line.is_empty() {
             continue;
@@ -79,6 +89,29 @@ pub async fn run(manner: Manner) -> Result {
     })
 }
 
+/// Names the questions that earlier conversations wait with.
+async fn say_what_waits(room: &Room) -> Result<()> {
+    let store = Store::open_at(room.paths.clone())?;
+    for listed in sessions::unfinished(&store).await? {
+        let is_ours = listed.info.kind == JOURNAL;
+        if !is_ours || !matches!(listed.state, SessionState::Waiting { .. }) {
+            continue;
+        }
+        let session = &listed.info.id;
+        for open in sessions::open_questions(&*store.ledger, session).await? {
+            let asked = open.question.text.lines();
+            let asked = asked
+                .filter(|line| !line.starts_with('('))
+                .collect::<Vec<_>>();
+            out::say(&format!(
+                "still asked: {}\n  answer it: selvedge answer {session} \"…\" --resume",
+                one_line(&asked.join(" "), 100)
+            ));
+        }
+    }
+    Ok(())
+}
+
 struct Chat {
     said: Vec<String>,
     last: Option<StreamId>,
@@ -103,7 +136,10 @@ impl Chat {
         self.last = Some(session.clone());
         let is_terminal = std::io::stdin().is_terminal();
         while exit == Exit::Waiting && is_terminal {
-            let Some(answered) = self.answer(room, &session, editor).await? else {
+            let Some(answered) = self.answer(room, manner, &session, editor).await? else {
+                out::say(&format!(
+                    "the question stays open\n  answer it: selvedge answer {session} \"…\" --resume"
+                ));
                 break;
             };
             exit = answered;
@@ -115,6 +151,7 @@ impl Chat {
     async fn answer(
         &self,
         room: &Room,
+        manner: &Manner,
         session: &StreamId,
         editor: &mut Editor,
     ) -> Result<Option<Exit>> {
@@ -127,7 +164,7 @@ impl Chat {
         for (n, option) in open.question.options.iter().enumerate() {
             out::say(&format!("  {}. {}", n + 1, escape(option)));
         }
-        let Some(line) = editor.line("answer> ")? else {
+        let Line::Typed(line) = editor.line("answer> ")? else {
             return Ok(None);
         };
         let number = line
@@ -147,7 +184,10 @@ impl Chat {
             ..Options::default()
         };
         let exit = resume::resume(&store, session, Vec::new(), None, options).await?;
-        Ok(Some(exit))
+        Ok(Some(match exit {
+            Exit::NoProvider => go_on_without(room, &store, session, manner, options).await?,
+            exit => exit,
+        }))
     }
 
     async fn command(&self, room: &Room, line: &str) -> Result<Exit> {
@@ -174,7 +214,7 @@ impl Chat {
                 };
                 notes::show(&selection.find(&room.notes())?, false);
             }
-            "/context" => out::line(&escape(room.notes().get_global_context()?.trim_end())),
+            "/context" => context::show(room)?,
             "/domains" => {
                 for info in room.domains().infos() {
                     out::line(&format!("{}: {}", info.name, escape(&info.description)));

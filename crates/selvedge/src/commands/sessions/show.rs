@@ -11,7 +11,7 @@ use crate::error::{Exit, Result};
 use crate::progress::spent;
 use crate::sessions::{self, FORKED, Listed, OpenQuestion, SessionForked, Told};
 use crate::story::{Beat, Instead, Story, Tool, What, restored};
-use crate::text::{ago, duration, escape, indented, moment, one_line, plural};
+use crate::text::{ago, duration, escape, indented, moment, on_model, one_line, plural};
 use crate::wiring::Store;
 use crate::{drive, out, path, tree};
 
@@ -115,7 +115,7 @@ impl Telling {
                     true => Cow::Owned(tree::title(request)),
                     false => Cow::Borrowed(&**request),
                 };
-                format!("\n{} on {model}: {}", beat.agent, escape(&request))
+                format!("\n{} {}: {}", beat.agent, on_model(model), escape(&request))
             }
             What::Kept { text, risks } => {
                 let risk = |r: &Risk| format!("\n  look at `{}`: it {}", escape(&r.path), r.reason);
@@ -271,8 +271,10 @@ fn heading(store: &Store, listed: &Listed, story: &Story, forked: Option<Session
     )];
     if let Some(spec) = &listed.spec {
         lines.push(format!(
-            "  crew       {}, {} on {}",
-            spec.crew, spec.agent, spec.model
+            "  crew       {}, {} {}",
+            spec.crew,
+            spec.agent,
+            on_model(&spec.model)
         ));
         lines.push(format!(
             "  workspace  {}",

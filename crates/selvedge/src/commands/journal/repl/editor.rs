@@ -6,9 +6,20 @@ use std::path::{Path, PathBuf};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Context, Helper, Highlighter, Hinter, Validator};
+use rustyline::{CompletionType, Config, Context, Helper, Highlighter, Hinter, Validator};
 
 use crate::error::{Error, Result};
+
+/// What came of asking for a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// This was typed.
+    Typed(String),
+    /// What was typed is not meant: Ctrl-C.
+    Dropped,
+    /// Nothing more comes.
+    End,
+}
 
 /// Where lines are typed: at a terminal with an editor, else as they come.
 pub struct Editor {
@@ -23,7 +34,13 @@ struct Names(Vec<String>);
 impl Editor {
     /// An editor that completes `names` and keeps what is typed in `history`.
     pub fn new(names: Vec<String>, history: &Path) -> Self {
-        let editor = std::io::stdin().is_terminal().then(rustyline::Editor::new);
+        // A list of what fits, as shells show it; going round them hides how many there are.
+        let config = Config::builder()
+            .completion_type(CompletionType::List)
+            .build();
+        let editor = std::io::stdin()
+            .is_terminal()
+            .then(|| rustyline::Editor::with_config(config));
         let editor = editor.and_then(|editor| editor.ok()).map(|mut editor| {
             editor.set_helper(Some(Names(names)));
             // There is none before the first time.
@@ -36,8 +53,8 @@ impl Editor {
         }
     }
 
-    /// The next line; `None` if there will be none.
-    pub fn line(&mut self, prompt: &str) -> Result<Option<String>> {
+    /// The next line.
+    pub fn line(&mut self, prompt: &str) -> Result<Line> {
         let unreadable = |error: &dyn std::fmt::Display| {
             Error::failed("what is typed cannot be read").cause(error)
         };
@@ -45,7 +62,10 @@ impl Editor {
             let mut line = String::new();
             let read = std::io::stdin().read_line(&mut line);
             let read = read.map_err(|error| unreadable(&error))?;
-            return Ok((read > 0).then_some(line));
+            return Ok(match read {
+                0 => Line::End,
+                _ => Line::Typed(line),
+            });
         };
         match editor.readline(prompt) {
             Ok(line) => {
@@ -54,9 +74,10 @@ impl Editor {
                     // A history that cannot be kept harms no note.
                     let _ = editor.save_history(&self.history);
                 }
-                Ok(Some(line))
+                Ok(Line::Typed(line))
             }
-            Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+            Err(ReadlineError::Interrupted) => Ok(Line::Dropped),
+            Err(ReadlineError::Eof) => Ok(Line::End),
             Err(error) => Err(unreadable(&error)),
         }
     }
