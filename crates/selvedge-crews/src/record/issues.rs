@@ -149,7 +149,7 @@ mod tests {
     fn an_issue_is_open_until_it_was_handed_on_and_looked_at_again() {
         let (a, b) = (issue("a", "one"), issue("b", "two"));
         let first = review(&["a", "b"], &[a.clone(), b.clone()]);
-        assert_eq!(after(&[first.clone()]), ["one", "two"]);
+        assert_eq!(after(std::slice::from_ref(&first)), ["one", "two"]);
         // A later review that is silent closes nothing by itself.
         let other = review(&["a", "b"], &[]);
         assert_eq!(after(&[first.clone(), other.clone()]), ["one", "two"]);

@@ -95,7 +95,8 @@ fn a_mission_ends_and_stays_inside_whatever_the_model_says() {
 
 #[test]
 fn a_mission_that_got_out_would_be_noticed() {
-    let ways: [(&str, fn(&Path)); 5] = [
+    type Way = (&'static str, fn(&Path));
+    let ways: [Way; 5] = [
         ("a new file outside", |root| write(root, "outside/escaped")),
         ("a changed file outside", |root| {
             write(root, "outside/canary")

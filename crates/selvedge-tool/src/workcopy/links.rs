@@ -73,11 +73,8 @@ fn leads_out(root: &Path, link: &Path, look: &dyn Fn(&Path) -> Option<PathBuf>) 
     let mut hops = 0;
     while let Some(part) = ahead.pop_front() {
         match part.components().next() {
-            Some(Component::ParentDir) => {
-                if at.pop().is_none() {
-                    return true;
-                }
-            }
+            Some(Component::ParentDir) if at.is_empty() => return true,
+            Some(Component::ParentDir) => drop(at.pop()),
             Some(Component::Normal(name)) => at.push(name.to_owned()),
             _ => {}
         }

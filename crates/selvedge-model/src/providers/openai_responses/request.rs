@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
 use crate::providers::openai_models::{always_reasons, effort, never_reasons};
