@@ -8,15 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use selvedge_agent::{Address, Setup, SetupError, user_instructions};
 use selvedge_crews::{
-    ConfigError, Configs, FolderError, JOB, JobFolder, JobSetup, JobSpec, LoadedConfig, Stand,
-    set_up,
+    ConfigError, Configs, FolderError, JobFolder, JobSetup, JobSpec, LoadedConfig, set_up,
 };
 use selvedge_ledger::StreamId;
 use selvedge_mcp::Fleet;
 use selvedge_model::Effort;
-use selvedge_runtime::Signal;
 
-use crate::commands::sessions::fork;
+use super::again::{Raise, reopened};
 use crate::commands::{resume, run};
 use crate::config::{Approve, Config, Dollars};
 use crate::drive::{self, Options, Start};
@@ -123,68 +121,6 @@ impl RunJob {
         let start = Start::Job(Box::new(spec));
         drive::session(&store, models, &servers, &session, start, options).await
     }
-}
-
-/// What a job may use from now on, where that is more than it had.
-#[derive(Default, PartialEq)]
-struct Raise {
-    usd: Option<f64>,
-    tokens: Option<u64>,
-    model_calls: Option<u32>,
-}
-
-impl Raise {
-    fn signal(self) -> Option<Signal> {
-        let is_none = self == Self::default();
-        let Self {
-            usd,
-            tokens,
-            model_calls,
-        } = self;
-        let raise = Signal::RaiseBudget {
-            usd,
-            tokens,
-            model_calls,
-        };
-        (!is_none).then_some(raise)
-    }
-}
-
-/// The job that goes on: itself, or in place of one that has failed, from the beginning of
-/// its last phase. What was raised for that phase holds for whatever goes on.
-async fn reopened(store: &Store, session: StreamId, raise: Raise) -> Result<(StreamId, Raise)> {
-    let info = store.ledger.stream(&session).await?;
-    if info.is_none_or(|info| info.kind != JOB) {
-        return Err(Error::usage(format!("`{session}` is not a job"))
-            .hint(format!("go on with it: `selvedge resume {session}`")));
-    }
-    let view = jobs::view(store, &session).await?;
-    let present = view.terms.as_ref().map_or(0, |terms| terms.iterations_max);
-    if let Some(most) = raise.model_calls.filter(|most| *most <= present) {
-        return Err(
-            Error::usage(format!("`--max-iterations {most}` raises nothing"))
-                .cause(format!("job `{session}` has {present} already"))
-                .hint(format!(
-                    "give it more than {present}, or leave the flag out"
-                )),
-        );
-    }
-    if view.stand() != Stand::Failed {
-        return Ok((session, raise));
-    }
-    let next = fork::before_last_phase(store, &session).await?;
-    out::say(&format!(
-        "job {session} has failed, and goes on as {next} from the beginning of phase {}",
-        view.phase
-    ));
-    let terms = jobs::view(store, &next).await?.terms;
-    let is_less = terms.is_some_and(|terms| terms.iterations_max < present);
-    let raise = Raise {
-        usd: raise.usd.or(view.spending.raised_usd),
-        tokens: raise.tokens.or(view.spending.raised_tokens),
-        model_calls: raise.model_calls.or(is_less.then_some(present)),
-    };
-    Ok((next, raise))
 }
 
 impl Submit {

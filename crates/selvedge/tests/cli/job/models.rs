@@ -96,7 +96,7 @@ fn a_resumed_job_asks_the_server_that_it_was_begun_with_and_gets_no_key_there_ei
     // It fails, so that it goes on once more as another.
     served.server.push(Reply::fault(ReplyFault::status(400)));
     let resume = |session: &str, more: &[&str]| {
-        let mut arguments = vec!["job", "run", "--resume", session];
+        let mut arguments = vec!["job", "run", "--timeout", "60s", "--resume", session];
         arguments.extend(more);
         world.output(&mut keyed(&world, &arguments))
     };
