@@ -91,7 +91,7 @@ pub use hooks::{
 };
 pub use instructions::{Instructions, user_instructions};
 pub use knowledge::{OpenIndex, knowledge_tools};
-pub use machine::AgentMachine;
+pub use machine::{AgentMachine, LACKS_CALLS};
 pub use offers::{Lazy, Offered, Offers, SchemaTokens};
 pub use performer::AgentPerformer;
 pub use salvage::salvage_note;

@@ -18,7 +18,7 @@ use selvedge_runtime::{
 };
 use selvedge_tool::{REQUEST_TOOLS, TOOL_SEARCH, Todos};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::{AgentCall, Judged, ModelCall, ModelOutcome, Purpose, ToolOutcome};
 use crate::claims::Deeds;
@@ -30,6 +30,9 @@ use crate::tools::{OnDesk, Pending};
 use crate::upkeep::{COPY_REMOVED, UpkeepOutcome};
 use headway::Headway;
 use keeping::Keeping;
+
+/// What the ending of a run says that had a part of somebody's model calls and needed more.
+pub const LACKS_CALLS: &str = "lacks_model_calls";
 
 /// An agent at work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -159,9 +162,15 @@ impl Machine for AgentMachine {
                 self.listen();
             }
             "BudgetRaised" => {
-                let BudgetRaised { usd, tokens, .. } = event.decode()?;
-                self.budget_usd = usd.or(self.budget_usd);
-                self.budget_tokens = tokens.or(self.budget_tokens);
+                let raised: BudgetRaised = event.decode()?;
+                self.budget_usd = raised.usd.or(self.budget_usd);
+                self.budget_tokens = raised.tokens.or(self.budget_tokens);
+                if let (Some(most), Some(spec)) = (raised.model_calls, &mut self.spec) {
+                    let spec = Arc::make_mut(spec);
+                    // It may be a part of what the limit holds for.
+                    let before = spec.terms.todos.as_ref().map_or(0, |t| t.calls_before);
+                    spec.limits.model_calls_max = most.saturating_sub(before);
+                }
             }
             _ => {}
         }
@@ -233,10 +242,11 @@ impl AgentMachine {
         }
         let limits = self.spec().limits;
         if self.turn >= limits.model_calls_max {
-            return self.fail(format!(
+            self.fail(format!(
                 "it used all {} of its model calls",
                 limits.model_calls_max
             ));
+            return self.lack_calls();
         }
         if let Some(why) = self.stalled() {
             return self.fail(why);
@@ -539,6 +549,14 @@ impl AgentMachine {
             result,
             data: None,
         });
+    }
+
+    /// Tells whoever gave the run its part of the model calls that it needed more.
+    fn lack_calls(&mut self) {
+        let has_part = self.spec().terms.todos.is_some();
+        if let (Phase::Ended(ending), true) = (&mut self.phase, has_part) {
+            ending.data = Some(json!({ LACKS_CALLS: true }));
+        }
     }
 
     /// The last words of the model, for views.

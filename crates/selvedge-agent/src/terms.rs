@@ -96,6 +96,9 @@ pub struct TodoTerms {
     pub stall_calls_max: u32,
     /// Times in a row that its last todo may be refused; 0 for no limit.
     pub rejections_max: u32,
+    /// Model calls of whatever its limit of them holds for, too, and came before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls_before: u32,
 }
 
 fn is_zero(number: &u32) -> bool {

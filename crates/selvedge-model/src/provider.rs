@@ -37,6 +37,12 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Whether one of its models can be told how long to think while it has tools. Where it
+    /// cannot, `Request::effort` is left out of what is sent.
+    fn takes_effort(&self, _model: &str) -> bool {
+        true
+    }
+
     /// The price of one of its models, where the provider itself knows it.
     fn price(&self, _model: &str) -> Option<Price> {
         None

@@ -186,6 +186,9 @@ pub struct BudgetRaised {
     /// The new limit in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// The new limit in model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u32>,
     /// The letter that asked for it.
     pub letter: Seq,
 }

@@ -95,11 +95,16 @@ impl<C: Call> Run<'_, C> {
                 };
                 self.record("RunCancelled", &cancelled, Sync::Now)
             }
-            Ok(Signal::RaiseBudget { usd, tokens }) => self.record(
+            Ok(Signal::RaiseBudget {
+                usd,
+                tokens,
+                model_calls,
+            }) => self.record(
                 "BudgetRaised",
                 &BudgetRaised {
                     usd,
                     tokens,
+                    model_calls,
                     letter,
                 },
                 Sync::Now,

@@ -55,6 +55,9 @@ pub enum Signal {
         /// In tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
+        /// In model calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_calls: Option<u32>,
     },
 }
 

@@ -181,9 +181,12 @@ pub async fn settle(store: &Store, session: &StreamId) -> Result<()> {
     if let Err(error) = write_error(&view) {
         // A view that cannot be written harms no work.
         out::warn(&format!("`output/error.json` is not up to date: {error}"));
-    } else if error_report(&view).is_some() {
+    } else if let Some(report) = error_report(&view) {
         let place = view.folder.join("output/error.json");
         out::say(&format!("  what stopped it: {}", place.display()));
+        if let (Stand::Failed, Some(resume)) = (view.stand(), report["resume"].as_str()) {
+            out::say(&format!("  go on: {resume}"));
+        }
     }
     Ok(())
 }

@@ -217,6 +217,13 @@ impl Models {
         Ok(resolved.name)
     }
 
+    /// Whether a model can be told how long to think; one of which that is not known can.
+    pub fn takes_effort(&self, model: &str) -> bool {
+        let name = model.split_once('/').map_or(model, |(_, name)| name);
+        let provider = self.providers.find(model);
+        provider.is_none_or(|provider| provider.takes_effort(name))
+    }
+
     /// Turns an agent's name for a model into a full one, for `assemble`; what
     /// went wrong is left in `failed`, with its hint.
     pub fn resolver<'a>(

@@ -358,6 +358,7 @@ impl Stage {
                 let raise = Signal::RaiseBudget {
                     usd: Some(usd),
                     tokens: None,
+                    model_calls: None,
                 };
                 raise
                     .send(ledger, clock, &session(), "user", "raise".into())

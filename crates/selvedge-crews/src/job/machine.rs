@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use selvedge_agent::{AGENT, AgentCall, RunSpec, TodoTerms, ToolOutcome, ToolUse};
+use selvedge_agent::{AGENT, AgentCall, LACKS_CALLS, RunSpec, TodoTerms, ToolOutcome, ToolUse};
 use selvedge_ledger::{Event, LedgerError, Payload};
 use selvedge_runtime::{
     Act, BudgetRaised, ChildFinished, ChildSpec, Due, Effect, EffectId, Ending, Finished, Machine,
@@ -121,6 +121,8 @@ impl Machine for JobMachine {
                     let spec = Arc::make_mut(&mut begun.spec);
                     spec.budget_usd = raised.usd.or(spec.budget_usd);
                     spec.budget_tokens = raised.tokens.or(spec.budget_tokens);
+                    let most = &mut begun.terms.iterations_max;
+                    *most = raised.model_calls.unwrap_or(*most);
                 }
             }
             _ => {}
@@ -138,7 +140,7 @@ impl Machine for JobMachine {
             Stage::Opening => begun.using(PHASE_OPEN, "o", json!({})),
             Stage::Working { memory, said } => match begun.phase(memory, said) {
                 Ok(effect) => effect,
-                Err(why) => return Due::Ended(failure(why)),
+                Err(ending) => return Due::Ended(ending),
             },
             Stage::Closing => begun.using(PHASE_CLOSE, "a", begun.archive()),
         };
@@ -202,6 +204,11 @@ impl JobMachine {
             return;
         };
         let report = ending.data.clone().map(Report::deserialize);
+        let lacks_calls = |data: &Value| data[LACKS_CALLS] == true;
+        if ending.data.as_ref().is_some_and(lacks_calls) {
+            self.stage = Stage::Ended(begun.used_up());
+            return;
+        }
         let (Status::Done, Some(Ok(report))) = (ending.status, report) else {
             let words = ending.result.text().map_or("", |text| &**text);
             let (number, word) = (begun.number, begun.kind.word());
@@ -282,16 +289,32 @@ impl Begun {
         })
     }
 
-    /// The child run that a phase is, or why there cannot be one.
-    fn phase(&self, memory: &str, said: &[String]) -> Result<Effect<AgentCall>, String> {
+    /// The ending of a job that needs more model calls than it has.
+    fn used_up(&self) -> Ending {
+        let most = self.terms.iterations_max;
+        let why = format!(
+            "it used all {most} of its iterations (`limits.max_iterations`), {} of them before \
+             phase {} ({})",
+            self.iterations,
+            self.number,
+            self.kind.word()
+        );
+        Ending {
+            data: Some(json!({ LACKS_CALLS: true })),
+            ..failure(why)
+        }
+    }
+
+    /// The child run that a phase is, or the ending of the job if there cannot be one.
+    fn phase(&self, memory: &str, said: &[String]) -> Result<Effect<AgentCall>, Ending> {
         let left = self.terms.iterations_max.saturating_sub(self.iterations);
         if left == 0 {
-            let most = self.terms.iterations_max;
-            return Err(format!("it used all {most} of its iterations"));
+            return Err(self.used_up());
         }
         let agent = self.kind.agent();
         let child = self.spec.child(agent, Payload::inline(self.request(said)));
-        let mut child = child.ok_or_else(|| format!("there is no agent `{agent}` in it"))?;
+        let mut child =
+            child.ok_or_else(|| failure(format!("there is no agent `{agent}` in it")))?;
         let prompt = self.terms.prompts.get(agent).map_or("", String::as_str);
         let system = format!(
             "{}\n\n## Phase\n\nThis is phase {} ({}).\n\n## Workspace memory (workspace.md)\n\n{}\n",
@@ -311,11 +334,11 @@ impl Begun {
             .checked_sub(beside)
             .filter(|left| *left >= CONVERSATION_TOKENS_MIN)
             .ok_or_else(|| {
-                format!(
+                failure(format!(
                     "prompt, tools and todos of phase {} are about {beside} tokens, and leave too \
                      little of `limits.context_threshold_tokens` ({most}) to work with",
                     self.number
-                )
+                ))
             })?;
         child.system = Payload::inline(system);
         child.limits.model_calls_max = left;
@@ -324,6 +347,7 @@ impl Begun {
             list: self.todos.clone(),
             stall_calls_max: self.terms.stall_calls_max,
             rejections_max: REJECTIONS_MAX,
+            calls_before: self.iterations,
         });
         let spec = serde_json::to_value(child).expect("a spec is plain data");
         Ok(Effect {

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use selvedge_agent::TOOL_PAUSE;
+use selvedge_agent::{LACKS_CALLS, TOOL_PAUSE};
 use serde_json::{Value, json};
 
 use super::view::{JobView, Stand};
@@ -34,7 +34,8 @@ pub fn error_report(view: &JobView) -> Option<Value> {
             let why = text.unwrap_or_else(|| format!("see `selvedge job logs {session}`"));
             // Nothing would be different by itself, so it goes on as a job of its own: from
             // the beginning of the phase, with the files as they are then.
-            (why, format!("selvedge job run --resume {session}"))
+            let resume = format!("selvedge job run --resume {session}");
+            (why, resume + &more_iterations(view))
         }
         _ => return None,
     };
@@ -51,6 +52,18 @@ pub fn error_report(view: &JobView) -> Option<Value> {
         "resume": resume,
         "written_by": MARK,
     }))
+}
+
+/// The flag that a job needs to get further, if it used up its model calls: twice as many
+/// are surely enough for the phase.
+fn more_iterations(view: &JobView) -> String {
+    let data = view.ended.as_ref().and_then(|ending| ending.data.as_ref());
+    let lacks_calls = data.is_some_and(|data| data[LACKS_CALLS] == true);
+    let most = view.terms.as_ref().filter(|_| lacks_calls);
+    most.map_or_else(String::new, |terms| {
+        let more = terms.iterations_max.saturating_mul(2);
+        format!(" --max-iterations {more}")
+    })
 }
 
 /// Brings the file up to date: written if the job has failed, gone if it has not.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use selvedge_agent::{RunSpec, Spending, ToolOutcome};
 use selvedge_ledger::{Event, LedgerError, StreamId, Time};
 use selvedge_runtime::{
-    Ending, Finished, RunFinished, RunPaused, RunResumed, RunStarted, Started, Status,
+    BudgetRaised, Ending, Finished, RunFinished, RunPaused, RunResumed, RunStarted, Started, Status,
 };
 use selvedge_tool::{TodoChange, Todos};
 
@@ -107,6 +107,12 @@ impl JobView {
             "RunResumed" => {
                 let reason = event.decode::<RunResumed>()?.reason;
                 self.pauses.remove(&(event.stream.clone(), reason));
+            }
+            "BudgetRaised" if is_root => {
+                let most = event.decode::<BudgetRaised>()?.model_calls;
+                if let (Some(terms), Some(most)) = (&mut self.terms, most) {
+                    terms.iterations_max = most;
+                }
             }
             "RunFinished" if is_root => {
                 self.ended = Some(event.decode::<RunFinished>()?.ending);

@@ -37,7 +37,7 @@ fn a_job_ends_and_stays_inside_whatever_the_model_says() {
         let ledger = rig::ledger(folder.path());
         let loaded = Arc::new(config(&folder.path().join("configs")));
         let mut tasks = tokio::task::JoinSet::new();
-        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for seed in 0..SEEDS {
             if tasks.len() >= 4 {
                 let how = tasks.join_next().await.unwrap().unwrap();
@@ -54,18 +54,23 @@ fn a_job_ends_and_stays_inside_whatever_the_model_says() {
     });
     eprintln!("{counts:?}");
     assert_eq!(counts.values().sum::<u64>(), SEEDS);
+    for end in counts.keys() {
+        assert!(ENDS.contains(&end.as_str()), "{end}: {counts:?}");
+    }
     for end in ENDS {
         assert!(counts.contains_key(end), "never {end}: {counts:?}");
     }
 }
 
 /// How a job can end: it is done, or what stopped it, in the words that people read.
-const ENDS: [&str; 5] = [
+const ENDS: [&str; 7] = [
     "done after planning",
     "done after work",
     "phase transitions in a row were rejected",
     "no todo was completed in",
     "it used all",
+    "three answers in a row had no call",
+    "three answers in a row were cut off at the output limit",
 ];
 
 /// A config with small bounds, so that a thousand jobs are over soon.
@@ -82,13 +87,8 @@ fn config(folder: &Path) -> LoadedConfig {
     Configs { folders }.load("small").unwrap()
 }
 
-/// Does a job, and says how it ended: one of `ENDS`, or "otherwise".
-async fn job(
-    seed: u64,
-    ledger: Arc<dyn Ledger>,
-    loaded: &LoadedConfig,
-    root: &Path,
-) -> &'static str {
+/// Does a job, and says how it ended: one of `ENDS`, or else the words that nobody expected.
+async fn job(seed: u64, ledger: Arc<dyn Ledger>, loaded: &LoadedConfig, root: &Path) -> String {
     let again = format!("seed {seed}");
     let outside = root.join("outside");
     std::fs::create_dir_all(&outside).unwrap();
@@ -160,12 +160,12 @@ async fn job(
                     "{again}: phase {tactical} left no archive"
                 );
             }
-            ENDS[usize::from(view.phase > 1)]
+            ENDS[usize::from(view.phase > 1)].to_owned()
         }
         _ => {
             let why = ledger.text(&ending.result).await.unwrap();
             let found = ENDS[2..].iter().find(|words| why.contains(**words));
-            found.copied().unwrap_or("otherwise")
+            found.map_or_else(|| why.to_string(), |words| (*words).to_owned())
         }
     }
 }

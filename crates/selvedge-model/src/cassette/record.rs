@@ -119,6 +119,10 @@ impl Provider for Recording {
         self.inner.place()
     }
 
+    fn takes_effort(&self, model: &str) -> bool {
+        self.inner.takes_effort(model)
+    }
+
     fn price(&self, model: &str) -> Option<Price> {
         self.inner.price(model)
     }

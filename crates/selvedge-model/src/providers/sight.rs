@@ -55,6 +55,10 @@ impl Provider for Sight {
         self.provider.place()
     }
 
+    fn takes_effort(&self, model: &str) -> bool {
+        self.provider.takes_effort(model)
+    }
+
     fn price(&self, model: &str) -> Option<Price> {
         self.provider.price(model)
     }

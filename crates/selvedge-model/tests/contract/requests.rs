@@ -1,12 +1,13 @@
 //! What is sent to a provider.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use selvedge_model::{Effort, Message, Part, Request, Role, ToolCall, ToolDefinition, ToolResult};
 use selvedge_testkit::{Reply, Wire};
 use serde_json::{Value, json};
 
-use crate::world::{KEY, World, request};
+use crate::world::{KEY, World, provider, request};
 
 fn tool_turn() -> Vec<Arc<Message>> {
     let call = |id: &str, arguments: &str| {
@@ -376,5 +377,42 @@ async fn fields_are_sent_in_the_order_in_which_they_are_to_be_answered() {
                     || is_strict("/response_format/json_schema/strict")
             );
         }
+    }
+}
+
+#[test]
+fn a_provider_knows_which_models_can_be_told_how_long_to_think() {
+    let official = "https://api.openai.com/v1";
+    for (wire, base_url, model, takes) in [
+        (Wire::OpenAi, official, "gpt-5.2", true),
+        (Wire::OpenAi, official, "gpt-4.1", false),
+        // It would have to leave its tools.
+        (Wire::OpenAi, official, "gpt-5.4", false),
+        // Nobody knows what somebody's own server makes of a name.
+        (Wire::OpenAi, "http://127.0.0.1:1/v1", "gpt-4.1", true),
+        (Wire::Responses, official, "gpt-5.4", true),
+        (Wire::Responses, official, "gpt-4o-mini", false),
+        (
+            Wire::Anthropic,
+            "http://127.0.0.1:1",
+            "claude-sonnet-4-6",
+            true,
+        ),
+        (
+            Wire::Anthropic,
+            "http://127.0.0.1:1",
+            "claude-3-7-sonnet",
+            false,
+        ),
+        (Wire::Gemini, "http://127.0.0.1:1", "gemini-2.5-pro", true),
+        (
+            Wire::Gemini,
+            "http://127.0.0.1:1",
+            "gemini-2.0-flash",
+            false,
+        ),
+    ] {
+        let provider = provider(wire, base_url.to_owned(), Duration::ZERO);
+        assert_eq!(provider.takes_effort(model), takes, "{wire:?}: {model}");
     }
 }

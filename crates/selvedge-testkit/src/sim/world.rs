@@ -447,6 +447,7 @@ impl<'a> Universe<'a> {
                     let raise = Signal::RaiseBudget {
                         usd: Some(1000.0),
                         tokens: None,
+                        model_calls: None,
                     };
                     raise
                         .send(ledger, clock, &session(), "human", format!("{id}-b"))

@@ -67,6 +67,7 @@ impl Resume {
         let raise = Signal::RaiseBudget {
             usd: self.budget.map(|budget| budget.0),
             tokens: self.budget_tokens.map(u64::from),
+            model_calls: None,
         };
         let raised = self.budget.is_some() || self.budget_tokens.is_some();
         let mut said: Vec<Signal> = raised.then_some(raise).into_iter().collect();

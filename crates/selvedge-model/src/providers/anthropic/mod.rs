@@ -65,4 +65,8 @@ impl Provider for Anthropic {
     fn place(&self) -> Option<&str> {
         Some(self.line.place())
     }
+
+    fn takes_effort(&self, model: &str) -> bool {
+        request::takes_effort(model)
+    }
 }

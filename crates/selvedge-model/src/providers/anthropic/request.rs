@@ -290,7 +290,7 @@ fn takes_temperature(model: &str) -> bool {
 
 /// Whether the model decides by itself how much to think, and can be told how thoroughly:
 /// those before thought within a number of tokens.
-fn takes_effort(model: &str) -> bool {
+pub(super) fn takes_effort(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (4, 6))
 }
 

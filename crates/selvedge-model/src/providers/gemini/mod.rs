@@ -57,4 +57,8 @@ impl Provider for Gemini {
     fn place(&self) -> Option<&str> {
         Some(self.line.place())
     }
+
+    fn takes_effort(&self, model: &str) -> bool {
+        request::takes_effort(model)
+    }
 }

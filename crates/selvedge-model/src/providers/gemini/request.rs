@@ -135,13 +135,18 @@ pub(super) fn body(request: &Request) -> Body<'_> {
     }
 }
 
+/// Whether the model thinks; those before 2.5 do not.
+pub(super) fn takes_effort(model: &str) -> bool {
+    version(model) >= (2, 5)
+}
+
 /// Thoughts are always shown. How long it thinks is a level since the third generation,
 /// and a number of tokens before.
 fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
-    let version = version(model);
-    if version < (2, 5) {
+    if !takes_effort(model) {
         return None;
     }
+    let version = version(model);
     let mut config = json!({"includeThoughts": true});
     let is_pro = model.contains("pro");
     if let Some(effort) = effort {

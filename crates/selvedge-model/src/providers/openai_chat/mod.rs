@@ -69,4 +69,8 @@ impl Provider for OpenAiChat {
     fn place(&self) -> Option<&str> {
         Some(self.line.place())
     }
+
+    fn takes_effort(&self, model: &str) -> bool {
+        request::takes_effort(model, self.dialect)
+    }
 }

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::Dialect;
 use super::reasoning::Recalled;
 use crate::providers::answer::{arguments_object, data_url, result_text, text_of};
-use crate::providers::openai_models::{always_reasons, effort, reasons_without_tools};
+use crate::providers::openai_models::{
+    always_reasons, effort, never_reasons, reasons_without_tools,
+};
 use crate::providers::ordered::Ordered;
 use crate::providers::schema::fits_strict;
 use crate::types::{Effort, Image, Message, Part, Request, Role, ToolDefinition};
@@ -105,6 +107,11 @@ struct Named<'a> {
     name: &'static str,
     strict: bool,
     schema: Ordered<'a>,
+}
+
+/// Whether the model can be told how long to think while it has tools.
+pub(super) fn takes_effort(model: &str, dialect: Dialect) -> bool {
+    dialect != Dialect::Official || !(never_reasons(model) || reasons_without_tools(model))
 }
 
 /// The body to send.

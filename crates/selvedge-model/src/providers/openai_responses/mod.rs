@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Post, exchange};
 use super::http::{Endpoint, Line};
+use super::openai_models::never_reasons;
 use crate::error::ModelError;
 use crate::provider::{DeltaSink, Provider};
 use crate::types::{Request, Response};
@@ -48,5 +49,9 @@ impl Provider for OpenAiResponses {
 
     fn place(&self) -> Option<&str> {
         Some(self.line.place())
+    }
+
+    fn takes_effort(&self, model: &str) -> bool {
+        !never_reasons(model)
     }
 }

@@ -1,5 +1,6 @@
 //! `job`: hours of document work, in the foreground or by workers.
 
+mod again;
 mod demo;
 mod logs;
 mod look;

@@ -1,20 +1,20 @@
 //! `job run` and `job submit`.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use selvedge_agent::{Address, Setup, SetupError, user_instructions};
 use selvedge_crews::{
-    ConfigError, Configs, FolderError, JOB, JobFolder, JobSetup, JobSpec, LoadedConfig, Stand,
-    set_up,
+    ConfigError, Configs, FolderError, JobFolder, JobSetup, JobSpec, LoadedConfig, set_up,
 };
 use selvedge_ledger::StreamId;
 use selvedge_mcp::Fleet;
-use selvedge_runtime::Signal;
+use selvedge_model::Effort;
 
-use crate::commands::sessions::fork;
+use super::again::{Raise, reopened};
 use crate::commands::{resume, run};
 use crate::config::{Approve, Config, Dollars};
 use crate::drive::{self, Options, Start};
@@ -63,6 +63,9 @@ pub struct RunJob {
     /// as a new one from the beginning of its last phase.
     #[arg(long, value_name = "ID", id = "resume", conflicts_with_all = ["config", "documents"])]
     resume: Option<String>,
+    /// Raise the number of model calls of all its phases together to this many.
+    #[arg(long, value_name = "COUNT", requires = "resume")]
+    max_iterations: Option<u32>,
     /// Print one event per line to stdout, as JSON, and nothing else.
     #[arg(long)]
     json: bool,
@@ -96,13 +99,13 @@ impl RunJob {
                 budget_tokens,
                 ..
             } = self.order;
-            let raise = Signal::RaiseBudget {
+            let raise = Raise {
                 usd: budget.map(|budget| budget.0),
                 tokens: budget_tokens.map(u64::from),
+                model_calls: self.max_iterations,
             };
-            let is_raised = budget.is_some() || budget_tokens.is_some();
-            let said = is_raised.then_some(raise).into_iter().collect();
-            let session = reopened(&store, session).await?;
+            let (session, raise) = reopened(&store, session, raise).await?;
+            let said = raise.signal().into_iter().collect();
             return resume::resume(&store, &session, said, self.order.script, options).await;
         }
         let paths = Paths::find()?;
@@ -118,26 +121,6 @@ impl RunJob {
         let start = Start::Job(Box::new(spec));
         drive::session(&store, models, &servers, &session, start, options).await
     }
-}
-
-/// The job that goes on: itself, or in place of one that has failed, from the beginning of
-/// its last phase.
-async fn reopened(store: &Store, session: StreamId) -> Result<StreamId> {
-    let info = store.ledger.stream(&session).await?;
-    if info.is_none_or(|info| info.kind != JOB) {
-        return Err(Error::usage(format!("`{session}` is not a job"))
-            .hint(format!("go on with it: `selvedge resume {session}`")));
-    }
-    let view = jobs::view(store, &session).await?;
-    if view.stand() != Stand::Failed {
-        return Ok(session);
-    }
-    let next = fork::before_last_phase(store, &session).await?;
-    out::say(&format!(
-        "job {session} has failed, and goes on as {next} from the beginning of phase {}",
-        view.phase
-    ));
-    Ok(next)
 }
 
 impl Submit {
@@ -320,6 +303,7 @@ pub fn order(place: &Place, order: Order, queued: bool) -> Result<Ordered> {
         Err(error) => return Err(error.into()),
     };
     settings.limits.bound(&mut spec.run);
+    warn_of_effort(loaded, models, &spec);
     models.add_fallbacks(&mut spec.run);
     Ok(Ordered {
         base: base.clone(),
@@ -327,6 +311,21 @@ pub fn order(place: &Place, order: Order, queued: bool) -> Result<Ordered> {
         documents,
         spec,
     })
+}
+
+/// Says so if a job is to think long or short with a model that cannot be told.
+fn warn_of_effort(loaded: &LoadedConfig, models: &Models, spec: &JobSpec) {
+    let phases = spec.run.team.values();
+    let told = phases.filter(|phase| phase.terms.effort.is_some_and(|e| e != Effort::None));
+    let deaf = told.filter(|phase| !models.takes_effort(&phase.model));
+    let names: BTreeSet<&str> = deaf.map(|phase| phase.model.as_str()).collect();
+    for model in names {
+        out::warn(&format!(
+            "`{model}` cannot be told how long to think while it has tools: \
+             `llm.reasoning_level` of `{}` has no effect",
+            loaded.name
+        ));
+    }
 }
 
 impl Ordered {

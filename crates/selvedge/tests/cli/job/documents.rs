@@ -7,7 +7,7 @@ use super::*;
 
 /// A PDF of plain lines, as small as one can be: the same that a printer driver writes,
 /// without compression.
-fn pdf(pages: &[&[&str]]) -> Vec<u8> {
+pub(super) fn pdf(pages: &[&[&str]]) -> Vec<u8> {
     let count = pages.len();
     let kids: Vec<String> = (0..count).map(|n| format!("{} 0 R", 4 + 2 * n)).collect();
     let mut objects = vec![
@@ -82,14 +82,14 @@ fn file_of(objects: &[String]) -> Vec<u8> {
 }
 
 /// What stands in the document: the page, and the words.
-const STATEMENTS: [(u32, &str); 3] = [
+pub(super) const STATEMENTS: [(u32, &str); 3] = [
     (1, "The operator must keep invoices for ten years."),
     (2, "Access to the archive must be logged."),
     (2, "The operator must keep all invoices for ten years."),
 ];
 
 /// The name of something stored, which follows from what it says.
-fn id(prefix: &str, words: &[&str]) -> String {
+pub(super) fn id(prefix: &str, words: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for word in words {
         hasher.update(&(word.len() as u64).to_le_bytes());

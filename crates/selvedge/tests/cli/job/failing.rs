@@ -174,3 +174,82 @@ fn without_a_search_endpoint_the_search_says_so_and_the_job_goes_on() {
         .unwrap();
     assert!(*is_error && text.contains("none is configured"), "{text}");
 }
+
+#[test]
+fn a_job_that_used_all_its_model_calls_says_how_it_gets_more_and_counts_those_of_before() {
+    let world = world(json!({ "limits": { "max_iterations": 7 } }));
+    // Two, four and two.
+    let output = run(&world, &two_phases());
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let used_up =
+        "it used all 7 of its iterations (`limits.max_iterations`), 6 of them before phase 3";
+    assert!(output.stderr.contains(used_up), "{}", output.stderr);
+    let session = world.session();
+    let error = read_json(&folder(&world).join("output/error.json"));
+    let resume = format!("selvedge job run --resume {session} --max-iterations 14");
+    assert_eq!(error["resume"], resume);
+    let go_on = format!("go on: {resume}");
+    assert!(output.stderr.contains(&go_on), "{}", output.stderr);
+
+    let resume = |more: &[&str]| {
+        let mut arguments = vec!["job", "run", "--resume", &session];
+        arguments.extend(more);
+        world.selvedge(&arguments)
+    };
+    let refused = resume(&["--max-iterations", "7"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    for part in [
+        "`--max-iterations 7` raises nothing",
+        "has 7 already",
+        "more than 7",
+    ] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    let again = resume(&[]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    assert!(again.stderr.contains(used_up), "{}", again.stderr);
+    let done = resume(&["--max-iterations", "8"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("Counted."), "{}", done.stdout);
+}
+
+#[test]
+fn a_phase_that_is_under_way_gets_its_part_of_the_model_calls_that_are_added() {
+    let (url, _) = endpoint(3);
+    let mut config = config(&url, 3);
+    config["limits"]["max_iterations"] = json!(4);
+    let world = world(config);
+    // Two, five and two; the search is the second call of the second phase.
+    let output = run(&world, &searching());
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let session = world.session();
+    let resume = |most: &str| {
+        let arguments = ["job", "run", "--resume", &session, "--max-iterations", most];
+        world.selvedge(&arguments)
+    };
+    let place = folder(&world).join("output/error.json");
+    let stopped = resume("6");
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let error = read_json(&place);
+    assert_eq!(error["where"]["phase"], 2, "{error}");
+    let what = error["what"].as_str().unwrap();
+    assert!(what.contains("it used all 6 of its iterations"), "{what}");
+    assert!(
+        what.contains("2 of them before phase 2 (tactical)"),
+        "{what}"
+    );
+    // What was raised once holds for whatever goes on.
+    let again = resume("6");
+    assert_eq!(again.code, 2, "{}", again.stderr);
+    assert!(again.stderr.contains("has 6 already"), "{}", again.stderr);
+    let plain = world.selvedge(&["job", "run", "--resume", &session]);
+    assert_eq!(plain.code, 1, "{}", plain.stderr);
+    assert!(
+        plain.stderr.contains("it used all 6 of its iterations"),
+        "{}",
+        plain.stderr
+    );
+    let done = resume("9");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(!place.exists(), "it has not failed any more");
+}

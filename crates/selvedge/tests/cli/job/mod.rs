@@ -9,6 +9,7 @@ mod models;
 mod paths;
 mod phases;
 mod size;
+mod toolbox;
 mod workers;
 
 use std::path::{Path, PathBuf};

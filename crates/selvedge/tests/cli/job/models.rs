@@ -1,7 +1,7 @@
 //! What a config says of its model reaches the server that answers, and keys do not go where
 //! a project sends them.
 
-use selvedge_testkit::{ModelServer, Reply};
+use selvedge_testkit::{ModelServer, Reply, ReplyFault};
 use serde_json::json;
 
 use super::*;
@@ -70,7 +70,7 @@ fn a_job_asks_the_server_that_its_config_names_and_a_projects_config_gets_no_key
 }
 
 #[test]
-fn a_worker_and_a_resumed_job_ask_the_server_that_the_job_was_begun_with() {
+fn a_worker_asks_the_server_that_the_job_was_begun_with() {
     let served = serve();
     let world = world(llm(&served));
     let submitted = world.selvedge(&["job", "submit", "--config", "mine"]);
@@ -81,4 +81,87 @@ fn a_worker_and_a_resumed_job_ask_the_server_that_the_job_was_begun_with() {
     assert_eq!(drained.code, 0, "{}", drained.stderr);
     assert!(drained.stderr.contains(": done"), "{}", drained.stderr);
     assert_eq!(served.server.requests().len(), 1);
+}
+
+#[test]
+fn a_resumed_job_asks_the_server_that_it_was_begun_with_and_gets_no_key_there_either() {
+    let served = serve();
+    let world = world(llm(&served));
+    let arguments = ["job", "run", "--config", "mine", "--budget-tokens", "1"];
+    let stopped = world.output(&mut keyed(&world, &arguments));
+    assert_eq!(stopped.code, 4, "{}", stopped.stderr);
+    assert!(served.server.requests().is_empty());
+    // What the config says by then is for jobs to come.
+    world.write("work/.selvedge/configs/mine/config.json", "{}");
+    // It fails, so that it goes on once more as another.
+    served.server.push(Reply::fault(ReplyFault::status(400)));
+    let resume = |session: &str, more: &[&str]| {
+        let mut arguments = vec!["job", "run", "--timeout", "60s", "--resume", session];
+        arguments.extend(more);
+        world.output(&mut keyed(&world, &arguments))
+    };
+    let session = world.session();
+    let failed = resume(&session, &["--budget-tokens", "9000000"]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    assert_eq!(served.server.requests().len(), 1, "{}", failed.stderr);
+    let done = resume(&session, &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("Done."), "{}", done.stdout);
+    let asked = served.server.requests();
+    assert_eq!(asked.len(), 2);
+    for asked in asked {
+        assert_eq!(asked.body["model"], "local-7b");
+        assert_eq!(asked.headers.get("authorization"), None);
+    }
+}
+
+#[test]
+fn a_level_of_reasoning_that_a_model_does_not_take_is_told_at_the_start() {
+    let served = serve();
+    let url = served.server.url();
+    for (command, llm, is_deaf) in [
+        (
+            "submit",
+            json!({ "model": "openai/gpt-4.1-mini", "reasoning_level": "high" }),
+            true,
+        ),
+        (
+            "submit",
+            json!({ "model": "openai/gpt-4.1-mini", "reasoning_level": "none" }),
+            false,
+        ),
+        ("submit", json!({ "model": "openai/gpt-4.1-mini" }), false),
+        (
+            "submit",
+            json!({ "model": "openai/gpt-5.2", "reasoning_level": "high" }),
+            false,
+        ),
+        (
+            "run",
+            json!({ "model": "anthropic/claude-3-7-sonnet", "base_url": url, "reasoning_level": "low" }),
+            true,
+        ),
+        (
+            "run",
+            json!({ "model": "anthropic/claude-sonnet-4-6", "base_url": url, "reasoning_level": "low" }),
+            false,
+        ),
+    ] {
+        let model = llm["model"].as_str().unwrap().to_owned();
+        let wanted = llm["reasoning_level"].clone();
+        let world = world(json!({ "llm": llm }));
+        let output = world.output(&mut keyed(&world, &["job", command, "--config", "mine"]));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        let warned = format!("`{model}` cannot be told how long to think");
+        let is_warned = output.stderr.contains(&warned)
+            && output
+                .stderr
+                .contains("`llm.reasoning_level` of `mine` has no effect");
+        assert_eq!(is_warned, is_deaf, "{model}, {wanted}: {}", output.stderr);
+        // What is said is what is done.
+        if command == "run" {
+            let effort = &served.server.last_request().body["output_config"]["effort"];
+            assert_eq!(*effort == wanted, !is_deaf, "{model}: {effort}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::*;
-use crate::world::until;
+use crate::world::{Background, until};
 
 const JOBS: usize = 100;
 
@@ -78,12 +78,11 @@ fn a_worker_that_is_told_to_stop_leaves_its_job_to_the_next() {
     let slow = script(&world, &agents);
     let mut submit = world.command(&["job", "submit", "--config", "mine", "--script"]);
     let id = world.output(submit.arg(&slow)).stdout.trim().to_owned();
-    let mut first = worker(&world, &[]);
+    let first = Background::start(&world, world.command(&["worker"]));
     let written = folder(&world).join("output/count.md");
     until("the first turn is done", || written.exists());
-    let pid = rustix::process::Pid::from_child(&first);
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
-    assert_eq!(first.wait().unwrap().code(), Some(130));
+    first.signal(Signal::INT);
+    assert_eq!(first.end(), 130);
     // The next one has a quicker model: the script that is kept with the job.
     let kept = world
         .home()
@@ -117,12 +116,8 @@ fn a_job_that_is_cancelled_in_the_queue_is_done_by_nobody() {
 fn a_submitted_job_wakes_a_worker_that_looks_seldom() {
     let world = world(json!({ "polling": { "interval_seconds": 3600 } }));
     let script = script(&world, &short());
-    let mut worker = world.command(&["worker", "--config", "mine"]);
-    let mut worker = worker.stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(worker.stderr.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
-    assert!(line.contains("looks every 3600 seconds"), "{line}");
+    let worker = Background::start(&world, world.command(&["worker", "--config", "mine"]));
+    worker.wait_for("looks every 3600 seconds");
     // One that is not for this worker comes first, and stays where it is.
     for config in ["defaults", "mine"] {
         let mut submit = world.command(&["job", "submit", "--config", config, "--script"]);
@@ -136,9 +131,8 @@ fn a_submitted_job_wakes_a_worker_that_looks_seldom() {
     };
     until("the job is done", || state("mine") == "done");
     assert_eq!(state("defaults"), "queued");
-    let pid = rustix::process::Pid::from_child(&worker);
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
-    assert_eq!(worker.wait().unwrap().code(), Some(130));
+    worker.signal(Signal::INT);
+    assert_eq!(worker.end(), 130);
 }
 
 #[test]
