@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use selvedge_agent::{AGENT, Limits};
 use selvedge_ledger::{Event, Ledger, Payload, Position, StreamId};
 use selvedge_model::{
-    Message, Part, Price, Request, Response, Role, ScriptedModel, Stop, ToolCall, Usage, Usd,
+    Message, Part, Price, Request, Response, Role, ScriptedModel, Stop, ToolCall, ToolDefinition,
+    Usage, Usd,
 };
 use selvedge_runtime::{Rest, Status};
 use selvedge_testkit::{Dice, fitting};
@@ -23,15 +24,15 @@ use crate::rig;
 const SEEDS: u64 = 1_000;
 /// A mission that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// One in so many runs its commands for real, and one works on a copy.
+/// One in so many runs its commands for real, and one does so in a copy.
 const REAL_EVERY: u64 = 25;
-const COPY_EVERY: u64 = 40;
+const COPY_EVERY: u64 = 20;
 
 const COMMANDS: [&str; 9] = [
     "true",
     "sh test.sh",
+    "sh out.sh",
     "echo x > made.txt",
-    "ln -s ../outside link",
     "ln -s ../outside stray",
     "touch ../outside/escaped",
     "echo x > /etc/selvedge-escaped",
@@ -39,15 +40,30 @@ const COMMANDS: [&str; 9] = [
     "no-such-program --at-all",
 ];
 
+/// What a policy that reads commands does not see: only the fence can stop it.
+const OUT: &str = "\
+touch ../outside/escaped
+echo x > ../outside/canary
+echo x > link/escaped
+echo x > ../escaped
+echo x > /etc/selvedge-escaped
+rm -rf ../outside
+";
+const TEST: &str = "ln -s ../outside stray\ntest -e made.txt\n";
+
 /// What should happen at least now and then; otherwise the test tries less than it says.
-const SOMETIMES: [&str; 8] = [
+const SOMETIMES: [&str; 12] = [
     "succeeded",
     "failed",
     "was out of budget",
     "worked on a copy",
     "merged a copy",
+    "left a link out",
+    "ran a real command",
+    "had a real command stopped at the fence",
     "was refused a path",
     "was contradicted",
+    "had a response that never fit",
     "ran two helpers",
 ];
 
@@ -63,14 +79,16 @@ fn a_mission_ends_and_stays_inside_whatever_the_model_says() {
         .unwrap();
     let counts = Arc::new(Mutex::new(Counts::new()));
     runtime.block_on(async {
-        let folder = rig::scratch();
+        // What is real needs a real folder: in the fence, memory is one of its own.
+        let (folder, disk) = (rig::scratch(), tempfile::tempdir().unwrap());
         let ledger = rig::ledger(folder.path());
         let mut tasks = tokio::task::JoinSet::new();
         for seed in 0..SEEDS {
             if tasks.len() >= 4 {
                 tasks.join_next().await.unwrap().unwrap();
             }
-            let (ledger, root) = (ledger.clone(), folder.path().join(seed.to_string()));
+            let place = if is_real(seed) { &disk } else { &folder };
+            let (ledger, root) = (ledger.clone(), place.path().join(seed.to_string()));
             let counts = counts.clone();
             tasks.spawn(async move {
                 let happened = mission(seed, ledger, &root).await;
@@ -129,7 +147,9 @@ fn lay_out(root: &Path) {
         std::fs::create_dir_all(folder).unwrap();
     }
     std::fs::write(outside.join("canary"), "canary").unwrap();
-    std::fs::write(work.join("test.sh"), "test -e made.txt\n").unwrap();
+    for (name, script) in [("test.sh", TEST), ("out.sh", OUT)] {
+        std::fs::write(work.join(name), script).unwrap();
+    }
     std::os::unix::fs::symlink(&outside, work.join("link")).unwrap();
 }
 
@@ -166,13 +186,20 @@ fn escapes(root: &Path, is_copy: bool) -> Vec<String> {
     found
 }
 
+fn is_copy(seed: u64) -> bool {
+    seed.is_multiple_of(COPY_EVERY)
+}
+
+fn is_real(seed: u64) -> bool {
+    seed.is_multiple_of(REAL_EVERY) || is_copy(seed)
+}
+
 /// Runs a mission, and says what happened in it.
 async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'static str> {
     let again = format!("seed {seed}");
     lay_out(root);
     let work = root.join("work");
-    let is_real = seed.is_multiple_of(REAL_EVERY);
-    let toolbox = match is_real {
+    let toolbox = match is_real(seed) {
         true => rig::tools(),
         false => pretending(),
     };
@@ -184,8 +211,7 @@ async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'stati
     };
     let budget = seed.is_multiple_of(3).then_some(0.08);
     let mut spec = rig::spec(&work, Sandbox::default(), budget, limits);
-    let is_copy = seed.is_multiple_of(COPY_EVERY);
-    if is_copy {
+    if is_copy(seed) {
         let copy = WorkCopy::of(&work, &root.join("session")).await.unwrap();
         spec = spec.in_copy(copy);
     }
@@ -206,7 +232,11 @@ async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'stati
     let driven = driver.drive(&session, None, CancellationToken::new());
     let rest = tokio::time::timeout(PATIENCE, driven).await;
     let rest = rest.unwrap_or_else(|_| panic!("{again} hangs")).unwrap();
-    assert_eq!(escapes(root, is_copy), Vec::<String>::new(), "{again}");
+    assert_eq!(
+        escapes(root, is_copy(seed)),
+        Vec::<String>::new(),
+        "{again}"
+    );
     let mut happened = vec![match rest {
         Rest::Ended(ending) if ending.status == Status::Done => "succeeded",
         Rest::Ended(_) => "failed",
@@ -223,10 +253,14 @@ async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'stati
     let outcomes = [
         ("worked on a copy", has("CopyFinished", "base")),
         ("merged a copy", has("MergeFinished", "merged")),
-        ("left a link out", has("MergeFinished", "left_out")),
+        ("left a link out", has("MergeFinished", "stray")),
         (
             "ran a real command",
-            is_real && has("ToolCallFinished", "\"sandboxed\":true"),
+            has("ToolCallFinished", "\"sandboxed\":true"),
+        ),
+        (
+            "had a real command stopped at the fence",
+            has("ToolCallFinished", "\"sandbox_denied\":true"),
         ),
         (
             "was refused a path",
@@ -234,8 +268,8 @@ async fn mission(seed: u64, ledger: Arc<dyn Ledger>, root: &Path) -> Vec<&'stati
         ),
         ("was contradicted", has("RunFinished", "discrepancies")),
         (
-            "had a response that did not fit",
-            has("RunFinished", "did not fit"),
+            "had a response that never fit",
+            has("RunFinished", "three answers in a row did not fit"),
         ),
     ];
     happened.extend(
@@ -258,15 +292,17 @@ fn answer(seed: u64, request: &Request) -> Response {
     let dice = Dice::new(seed, &format!("{} {}", request.agent, request.turn));
     let mut parts = Vec::new();
     let mut stop = Stop::End;
-    let calls_something = !request.tools.is_empty() && dice.percent(70);
+    // Some never say what is asked of them, however often they are told.
+    let is_obstinate = Dice::new(seed, &format!("{} says", request.agent)).percent(5);
+    let calls_something = !request.tools.is_empty() && !is_obstinate && dice.percent(70);
     if calls_something {
         for n in 0..1 + dice.below(3) {
-            parts.push(Part::ToolCall(call(request, &dice, n)));
+            parts.push(Part::ToolCall(call(seed, request, &dice, n)));
         }
         stop = Stop::Tools;
     } else {
         let text = match &request.output_schema {
-            Some(schema) if dice.percent(85) => fitting(schema, &dice).to_string(),
+            Some(schema) if !is_obstinate && dice.percent(85) => fitting(schema, &dice).to_string(),
             _ => "I have nothing more to say.".to_owned(),
         };
         parts.push(Part::Text {
@@ -291,8 +327,19 @@ fn answer(seed: u64, request: &Request) -> Response {
     }
 }
 
-fn call(request: &Request, dice: &Dice, n: u64) -> ToolCall {
-    let tool = &request.tools[dice.below(request.tools.len() as u64) as usize];
+fn call(seed: u64, request: &Request, dice: &Dice, n: u64) -> ToolCall {
+    // Where commands are real, more is built, and more comes to an end.
+    let wanted: &[&str] = match dice.below(4) {
+        _ if !is_real(seed) => &[],
+        0 | 1 => &["builder", "run_command"],
+        2 => &["mission_complete"],
+        _ => &[],
+    };
+    let is_wanted = |tool: &&ToolDefinition| wanted.contains(&&*tool.name);
+    let tool = match request.tools.iter().find(is_wanted) {
+        Some(tool) => tool,
+        None => &request.tools[dice.below(request.tools.len() as u64) as usize],
+    };
     let mut arguments = fitting(&tool.schema, dice);
     if tool.name == "run_command" {
         arguments = json!({ "command": COMMANDS[dice.below(COMMANDS.len() as u64) as usize] });

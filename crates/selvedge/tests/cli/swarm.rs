@@ -460,31 +460,25 @@ fn the_folder_can_be_deleted_and_is_made_anew() {
     assert_eq!(read(), before);
 }
 
-#[test]
-fn ctrl_c_stops_every_level_and_the_mission_can_go_on() {
-    let world = repository();
-    let name = format!("swarm-ctrl-c-{}", std::process::id());
+/// Stops a mission by one Ctrl-C while its builder runs `command`, of which everything has
+/// `name` in its line. It is at work as soon as there is a process with `sign` in its own.
+fn stopped_by_ctrl_c(world: &World, command: &str, sign: &str, name: &str) {
     let agents = format!(
         "{ONE_BUILD}
   builder:
-    - calls: [{{run_command: {{command: 'sleep 600; echo {name}'}}}}]
+    - calls: [{{run_command: {{command: '{command}'}}}}]
     - answer: {NOTHING_BUILT}
 "
     );
-    let running = Background::start(&world, swarm_command(&world, &agents, &[]));
-    until("the build is at work", || {
-        is_running(&format!("echo {name}"))
-    });
+    let running = Background::start(world, swarm_command(world, &agents, &[]));
+    until("the build is at work", || is_running(sign));
     let told = std::time::Instant::now();
     running.signal(Signal::INT);
     running.wait_for("go on: selvedge resume");
     assert_eq!(running.end(), 130);
     assert!(told.elapsed() < CANCEL_BUDGET, "{:?}", told.elapsed());
-    assert!(
-        !is_running(&format!("echo {name}")),
-        "it outlived the mission"
-    );
-    assert_eq!(summary(&world)["outcome"], "interrupted");
+    assert!(!is_running(name), "it outlived the mission");
+    assert_eq!(summary(world)["outcome"], "interrupted");
     let session = world.session();
     let output = world.selvedge(&["resume", &session]);
     assert_eq!(
@@ -493,6 +487,28 @@ fn ctrl_c_stops_every_level_and_the_mission_can_go_on() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn ctrl_c_stops_every_level_and_the_mission_can_go_on() {
+    let name = format!("swarm-ctrl-c-{}", std::process::id());
+    let command = format!("sleep 600; echo {name}");
+    stopped_by_ctrl_c(&repository(), &command, &command, &name);
+}
+
+#[test]
+fn ctrl_c_ends_what_heeds_no_signal_and_what_it_left_in_the_background() {
+    let world = repository();
+    // In files: a policy that nobody can be asked about refuses a `trap` that it reads.
+    world.write(
+        "work/stubborn.sh",
+        "trap '' INT TERM\nsetsid sh away.sh $1 &\nwhile :; do sleep 1; done\n",
+    );
+    world.write("work/away.sh", "while :; do sleep 1; done\n");
+    let name = format!("swarm-stubborn-{}", std::process::id());
+    // The second shell is there only after the first one has begun to heed nothing.
+    let sign = format!("away.sh\0{name}");
+    stopped_by_ctrl_c(&world, &format!("sh stubborn.sh {name}"), &sign, &name);
 }
 
 #[test]
