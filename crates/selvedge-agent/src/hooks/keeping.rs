@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use selvedge_ledger::StreamId;
 use selvedge_runtime::Scene;
-use selvedge_tool::{Checked, Checkpoint, Coverage, ToolContext, ToolOutput, Touch, Workspace};
+use selvedge_tool::{
+    Checked, Checkpoint, Coverage, Secrets, ToolContext, ToolOutput, Touch, Workspace,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,14 +69,16 @@ impl Keeper {
         }
     }
 
-    fn checkpoint(&self, stream: &StreamId, task: u32) -> Option<Checkpoint> {
+    fn checkpoint(&self, scene: &Scene, task: u32, secrets: &Secrets) -> Option<Checkpoint> {
+        let stream = &scene.stream;
         let session = self.sessions.as_ref()?.join(stream.session().as_str());
         let mut latest = self.latest.lock().expect("no panic under this lock");
         match latest.get(stream) {
             Some((at, checkpoint)) if *at == task => Some(checkpoint.clone()),
             _ => {
                 let name = format!("{}-{task}", stream.as_str().replace('/', "+"));
-                let checkpoint = Checkpoint::at(session.join("checkpoints").join(name));
+                let checkpoint =
+                    Checkpoint::at(session.join("checkpoints").join(name), secrets.clone());
                 latest.insert(stream.clone(), (task, checkpoint.clone()));
                 Some(checkpoint)
             }
@@ -99,7 +103,10 @@ impl AgentPerformer {
         if touch == Touch::Nothing {
             return Ok(None);
         }
-        let Some(checkpoint) = self.keeper.checkpoint(&scene.stream, used.task) else {
+        let Some(checkpoint) = self
+            .keeper
+            .checkpoint(scene, used.task, self.toolbox.secrets())
+        else {
             return Ok(None);
         };
         let (workspace, cancel) = (context.workspace.clone(), context.cancel.clone());
@@ -126,7 +133,10 @@ impl AgentPerformer {
             failures: restore.failures,
             ..RestoreOutcome::default()
         };
-        let Some(checkpoint) = self.keeper.checkpoint(&scene.stream, restore.task) else {
+        let Some(checkpoint) = self
+            .keeper
+            .checkpoint(&scene, restore.task, self.toolbox.secrets())
+        else {
             outcome.error = Some("nothing was kept".into());
             return outcome;
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::entry::{Was, look};
-use super::{Checkpoint, Coverage, Held, UNDONE, survey};
+use super::{Checkpoint, Coverage, Held, NOT_KEPT, UNDONE, survey};
 use crate::workspace::{Place, Workspace};
 
 /// What came of putting files back.
@@ -41,7 +41,9 @@ impl Checkpoint {
             changed.extend(present.into_iter().filter(is_new).map(|p| (p, Was::Absent)));
         }
         let places: Vec<PathBuf> = changed.iter().map(|(place, _)| place.clone()).collect();
-        Self::at(self.folder.join(UNDONE)).add(workspace, places, Coverage::Named)?;
+        let undone = Self::at(self.folder.join(UNDONE), self.secrets.clone());
+        undone.add(workspace, places, Coverage::Named)?;
+        let undone = undone.held()?.clone().unwrap_or_default();
         // What is to go goes first and from below, so that a folder in the place of a
         // file is empty by then; what is to come comes from above.
         let (gone, back): (Vec<_>, Vec<_>) = changed
@@ -52,7 +54,16 @@ impl Checkpoint {
             ..Restored::default()
         };
         for (place, was) in gone.into_iter().rev().chain(back) {
-            match self.put_back(workspace, &place, &was) {
+            // What could not be had again is not taken away.
+            let is_kept = undone
+                .entries
+                .get(&place)
+                .is_none_or(|is| is.is_kept_beside(&was));
+            let put = match is_kept {
+                true => self.put_back(workspace, &place, &was),
+                false => Err(io::Error::other(NOT_KEPT)),
+            };
+            match put {
                 Ok(()) => restored.restored.push(place),
                 Err(error) => restored.left.push((place, error.to_string())),
             }
@@ -65,7 +76,7 @@ impl Checkpoint {
     fn changed(&self, workspace: &Workspace, held: &Held) -> io::Result<Vec<(PathBuf, Was)>> {
         let mut changed = Vec::new();
         for (place, was) in &held.entries {
-            let is = look(workspace, place, |_| Ok(0))?;
+            let is = look(workspace, place, |_| Ok(None))?;
             if *was != Was::Other && !was.is_same(&is) {
                 changed.push((place.clone(), was.clone()));
             }
@@ -75,7 +86,18 @@ impl Checkpoint {
 
     fn put_back(&self, workspace: &Workspace, place: &Path, was: &Was) -> io::Result<()> {
         let name = place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-        let is = look(workspace, place, |_| Ok(0))?;
+        let is = look(workspace, place, |_| Ok(None))?;
+        // Before anything is removed: there may be nothing to put in its place.
+        let content = match (was, &is) {
+            (Was::File { hash, .. }, Was::File { hash: now, .. }) if hash == now => None,
+            (
+                Was::File {
+                    at, bytes, hash, ..
+                },
+                _,
+            ) => Some(self.content(*at, *bytes, hash)?),
+            _ => None,
+        };
         let parent = || workspace.open_dir(place.parent().unwrap_or(Path::new("")));
         match is {
             Was::Absent => {}
@@ -99,14 +121,10 @@ impl Checkpoint {
                 symlinkat(target, &parent, temporary)?;
                 Ok(renameat(&parent, temporary, &parent, name)?)
             }
-            Was::File {
-                mode,
-                at,
-                bytes,
-                hash,
-            } => {
-                let content = self.content(*at, *bytes, hash)?;
-                Place::create(workspace, place)?.stage(&content)?.commit()?;
+            Was::File { mode, .. } => {
+                if let Some(content) = content {
+                    Place::create(workspace, place)?.stage(&content)?.commit()?;
+                }
                 let mode = Mode::from_raw_mode(*mode);
                 Ok(chmodat(parent()?, name, mode, AtFlags::empty())?)
             }

@@ -29,8 +29,9 @@ pub(super) enum Was {
     },
     File {
         mode: u32,
-        /// Where its content begins in the file of contents.
-        at: u64,
+        /// Where its content begins in the file of contents; nowhere, if it is not kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
         bytes: u64,
         hash: String,
     },
@@ -53,14 +54,24 @@ impl Was {
             (one, other) => one == other,
         }
     }
+
+    /// Whether its content can be had again once `was` is put in its place.
+    pub(super) fn is_kept_beside(&self, was: &Self) -> bool {
+        match (self, was) {
+            (Self::File { at: Some(_), .. }, _) => true,
+            (Self::File { hash, .. }, Self::File { hash: other, .. }) => hash == other,
+            (Self::File { .. }, _) => false,
+            _ => true,
+        }
+    }
 }
 
 /// What is at a place of the workspace now. A file's content is given to `keep`,
-/// which says where it put it. No symlink is followed.
+/// which says where it put it, if it did. No symlink is followed.
 pub(super) fn look(
     workspace: &Workspace,
     place: &Path,
-    keep: impl FnOnce(&[u8]) -> io::Result<u64>,
+    keep: impl FnOnce(&[u8]) -> io::Result<Option<u64>>,
 ) -> io::Result<Was> {
     let Some(name) = place.file_name() else {
         return Ok(Was::Folder);
@@ -91,7 +102,7 @@ pub(super) fn look(
 fn file(
     workspace: &Workspace,
     place: &Path,
-    keep: impl FnOnce(&[u8]) -> io::Result<u64>,
+    keep: impl FnOnce(&[u8]) -> io::Result<Option<u64>>,
 ) -> io::Result<Was> {
     let file = workspace.open_at(place)?;
     let metadata = file.metadata()?;

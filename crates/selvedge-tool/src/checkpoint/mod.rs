@@ -6,6 +6,9 @@
 //! staged. Everything is on disk before the change is made that it is kept for.
 //!
 //! Putting back is itself kept first, so that nothing is lost by it.
+//!
+//! A file that may hold a secret is never copied: its hash tells whether it changed, and
+//! whoever puts files back is told that this one stays as it is.
 
 mod back;
 mod entry;
@@ -23,6 +26,7 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::secrets::Secrets;
 use crate::workspace::{FILE_BYTES_MAX, Walk, Workspace};
 use entry::{Entry, Was, look};
 
@@ -34,11 +38,14 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 const LIST: &str = "list.jsonl";
 const CONTENTS: &str = "contents";
 const UNDONE: &str = "undone";
+const NOT_KEPT: &str =
+    "it may hold a secret, so snapshots do not keep its content; it stays as it is now";
 
 /// What files were, in a folder of its own.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     folder: PathBuf,
+    secrets: Secrets,
     /// What it holds, once that was read.
     held: Arc<Mutex<Option<Held>>>,
 }
@@ -71,10 +78,12 @@ struct Held {
 }
 
 impl Checkpoint {
-    /// The checkpoint in `folder`, which need not exist.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
+    /// The checkpoint in `folder`, which need not exist. Nothing is copied into it in
+    /// which there is one of `secrets`.
+    pub fn at(folder: impl Into<PathBuf>, secrets: Secrets) -> Self {
         Self {
             folder: folder.into(),
+            secrets,
             held: Arc::default(),
         }
     }
@@ -134,16 +143,20 @@ impl Checkpoint {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
+        self.secrets.know_workspace(workspace);
         let (mut list, mut contents) = (self.append(LIST)?, self.append(CONTENTS)?);
         let mut end = contents.seek(SeekFrom::End(0))?;
         // A line of its own, even after one that a crash cut off.
         let (mut lines, mut entries) = (vec![b'\n'], Vec::new());
         for path in places {
             let was = look(workspace, &path, |content| {
+                if self.is_secret(&path, content) {
+                    return Ok(None);
+                }
                 contents.write_all(content)?;
                 let at = end;
                 end += content.len() as u64;
-                Ok(at)
+                Ok(Some(at))
             })?;
             entries.push((path.clone(), was.clone()));
             push(&mut lines, &Line::Entry(Entry { path, was }));
@@ -192,8 +205,13 @@ impl Checkpoint {
         Ok(held)
     }
 
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        self.secrets.is_sensitive(path) || self.secrets.is_in(&String::from_utf8_lossy(content))
+    }
+
     /// The content of a kept file.
-    fn content(&self, at: u64, bytes: u64, hash: &str) -> io::Result<Vec<u8>> {
+    fn content(&self, at: Option<u64>, bytes: u64, hash: &str) -> io::Result<Vec<u8>> {
+        let at = at.ok_or_else(|| io::Error::other(NOT_KEPT))?;
         let mut contents = File::open(self.folder.join(CONTENTS))?;
         contents.seek(SeekFrom::Start(at))?;
         let mut content = Vec::new();

@@ -12,7 +12,8 @@ struct Scene {
 impl Scene {
     fn new(files: &[(&str, &str)]) -> Self {
         let world = World::new(files);
-        let checkpoint = Checkpoint::at(world.outside().join("kept"));
+        let checkpoint =
+            Checkpoint::at(world.outside().join("kept"), world.context.secrets.clone());
         Self { world, checkpoint }
     }
 
@@ -37,7 +38,7 @@ impl Scene {
     fn restore(&self) -> Restored {
         let context = &self.world.context;
         // As a process would that comes after: from what is on disk alone.
-        let checkpoint = Checkpoint::at(self.world.outside().join("kept"));
+        let checkpoint = Checkpoint::at(self.world.outside().join("kept"), Secrets::new());
         let restored = checkpoint.restore(&context.workspace, &context.cancel);
         restored.unwrap()
     }
@@ -157,7 +158,7 @@ fn what_files_had_become_is_kept_too() {
     scene.world.write("a", "the work of an hour");
     scene.restore();
     assert_eq!(scene.world.read("a"), "one");
-    let undone = Checkpoint::at(scene.world.outside().join("kept/undone"));
+    let undone = Checkpoint::at(scene.world.outside().join("kept/undone"), Secrets::new());
     let context = &scene.world.context;
     undone.restore(&context.workspace, &context.cancel).unwrap();
     assert_eq!(scene.world.read("a"), "the work of an hour");
@@ -165,19 +166,19 @@ fn what_files_had_become_is_kept_too() {
 
 #[test]
 fn a_folder_swapped_for_a_link_leads_no_write_out() {
-    let scene = Scene::new(&[("dir/secret", "inside")]);
+    let scene = Scene::new(&[("dir/kept", "inside")]);
     let outside = scene.world.outside().join("elsewhere");
     create_dir(&outside).unwrap();
-    std::fs::write(outside.join("secret"), "canary").unwrap();
-    scene.keep(&["dir/secret"]);
+    std::fs::write(outside.join("kept"), "canary").unwrap();
+    scene.keep(&["dir/kept"]);
     remove_dir_all(scene.path("dir")).unwrap();
     symlink(&outside, scene.path("dir")).unwrap();
     scene.restore();
     assert_eq!(
-        std::fs::read_to_string(outside.join("secret")).unwrap(),
+        std::fs::read_to_string(outside.join("kept")).unwrap(),
         "canary"
     );
-    assert_eq!(scene.world.read("dir/secret"), "inside");
+    assert_eq!(scene.world.read("dir/kept"), "inside");
     assert!(!scene.path("dir").is_symlink());
 }
 
@@ -232,5 +233,58 @@ fn only_its_owner_can_look_into_a_checkpoint() {
     for (path, mode) in [("", 0o700), (LIST, 0o600), (CONTENTS, 0o600)] {
         let metadata = folder.join(path).metadata().unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
+    }
+}
+
+#[test]
+fn no_secret_is_copied_and_the_file_it_is_in_stays_as_it_is() {
+    let scene = Scene::new(&[
+        (".env", "DB_PASSWORD=c0rrect+horse/b4ttery\n"),
+        (".env.local", "DB_PASSWORD=c0rrect+horse/b4ttery\n"),
+        ("client.rs", "const KEY: &str = \"w0rd-of-the-gate-71\";\n"),
+        ("settings", "plain\n"),
+        ("main.rs", "fn main() {}\n"),
+    ]);
+    scene.world.context.secrets.know("w0rd-of-the-gate-71");
+    assert_eq!(scene.keep_all(), Coverage::Whole);
+    set_permissions(scene.path(".env.local"), Permissions::from_mode(0o640)).unwrap();
+    scene
+        .world
+        .write(".env", "DB_PASSWORD=an0ther+horse/b4ttery\n");
+    remove_file(scene.path("client.rs")).unwrap();
+    let became = "it is w0rd-of-the-gate-71 and an hour of work\n";
+    scene.world.write("settings", became);
+    scene.world.write("main.rs", "fn main() { changed() }\n");
+
+    let context = &scene.world.context;
+    let restored = scene
+        .checkpoint
+        .restore(&context.workspace, &context.cancel);
+    let restored = restored.unwrap();
+    let reasons = restored.left.iter().map(|(_, why)| why);
+    assert!(reasons.clone().all(|why| why.contains("may hold a secret")));
+    let left = restored.left.iter().map(|(path, _)| path.to_str().unwrap());
+    let mut left: Vec<_> = left.collect();
+    left.sort_unstable();
+    assert_eq!(left, [".env", "client.rs", "settings"]);
+    assert_eq!(scene.world.read("main.rs"), "fn main() {}\n");
+    // What it became is kept nowhere else, so nothing takes its place.
+    assert_eq!(scene.world.read("settings"), became);
+    assert!(scene.world.read(".env").contains("an0ther"));
+    // Whether it can be read is no secret.
+    let mode = scene
+        .path(".env.local")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o644);
+
+    for kept in [CONTENTS, LIST, "undone/contents", "undone/list.jsonl"] {
+        let text = std::fs::read(scene.world.outside().join("kept").join(kept)).unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        for secret in ["horse/b4ttery", "w0rd-of-the-gate-71"] {
+            assert!(!text.contains(secret), "{secret} is in {kept}");
+        }
     }
 }

@@ -162,6 +162,11 @@ impl Secrets {
         }
     }
 
+    /// Whether a text holds what is, or looks like, a secret.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        matches!(self.redact(text), Cow::Owned(_))
+    }
+
     /// The text with every known value replaced, and shapes left alone: for what
     /// was already judged by its shape.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -417,6 +417,11 @@ impl<'a> Reader<'a> {
         if !is_descriptor || !self.text(target).chars().all(is_number) {
             let reads = operator("<") || operator("<&") || operator("<&-");
             let word = Word::read(self.source, target);
+            // The grammar does not know `<>`, which opens for both.
+            let head = &self.source[node.start_byte()..target.start_byte()];
+            if reads && head.contains('>') {
+                segment.redirects.push(Redirect::To(word.clone()));
+            }
             segment.redirects.push(match reads {
                 true => Redirect::From(word),
                 false => Redirect::To(word),

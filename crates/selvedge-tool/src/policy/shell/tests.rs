@@ -200,6 +200,22 @@ fn assignments_and_redirections_are_not_words() {
             .any(|r| matches!(r, Redirect::To(_)));
         assert!(writes || !script.doubts.is_empty(), "{command}");
     }
+    for command in [
+        "exec 3<>x",
+        "cat <> x",
+        "cat <>x y",
+        "(exec 3<>x) && b",
+        "<>x",
+        "{ a; } 3<>x",
+    ] {
+        let script = read(command);
+        let mut redirects = script.segments.iter().flat_map(|s| &s.redirects);
+        let is_written = redirects.any(|r| matches!(r, Redirect::To(word) if word.shown() == "x"));
+        assert!(
+            is_written,
+            "{command}: what is opened to be read and written is written"
+        );
+    }
     let script = read("export A=1 B; unset C");
     assert_eq!(script.segments[0].assigns, ["A", "B"]);
     assert_eq!(script.segments[1].assigns, ["C"]);

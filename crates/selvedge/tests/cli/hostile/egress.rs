@@ -13,12 +13,20 @@ use crate::world::{Background, World};
 
 const AUTO: [&str; 3] = ["--approve", "auto", "go"];
 
-/// Asks the only way out with nothing but a shell.
+/// A program of a few lines, since the policy refuses a shell that opens a connection by
+/// itself: says its first argument to this machine at a port, and shows the answer.
+const KNOCK: &str = "exec 3<>\"/dev/tcp/127.0.0.1/$1\" && printf \"$2\\r\\nHost: x\\r\\n\\r\\n\" >&3 && \
+                     timeout 10 cat <&3\n";
+
+/// Asks the only way out.
 fn ask(head: &str) -> String {
-    format!(
-        "exec 3<>/dev/tcp/127.0.0.1/3128 && printf '{head}\\r\\nHost: x\\r\\n\\r\\n' >&3 && \
-         timeout 10 cat <&3"
-    )
+    format!("bash knock.sh 3128 '{head}'")
+}
+
+fn stranger() -> World {
+    let world = World::of_a_stranger();
+    world.write("work/knock.sh", KNOCK);
+    world
 }
 
 /// A server of a few lines, which answers with `target` if it is asked for `/start`.
@@ -52,7 +60,7 @@ fn refused(record: &Record, call: &str) -> Vec<String> {
 #[test]
 fn the_host_that_was_judged_is_the_one_that_is_reached() {
     let sink = Sink::new();
-    let world = World::of_a_stranger();
+    let world = stranger();
     let (port, other) = (server(String::new()), sink.port());
     let allowed = format!(
         "[sandbox]\nallow = ['127.0.0.1:{port}', '*.example.com', 'localhost:{other}', \
@@ -171,7 +179,7 @@ fn the_host_that_was_judged_is_the_one_that_is_reached() {
 #[test]
 fn there_is_no_way_around_the_only_way_out() {
     let sink = Sink::new();
-    let world = World::of_a_stranger();
+    let world = stranger();
     let port = server(String::new());
     let (tcp, udp) = (sink.port(), sink.datagram_port());
     let attacks = [
@@ -212,7 +220,7 @@ fn there_is_no_way_around_the_only_way_out() {
     assert!(work(&world), "what is allowed is reached");
     // The listeners listen.
     world.write("home/config/config.toml", "[sandbox]\nnetwork = 'on'\n");
-    world.run(&turns(&[run(&attacks[0])]), &AUTO);
+    world.run(&turns(&[run(&format!("bash knock.sh {tcp} x"))]), &AUTO);
     assert!(sink.was_visited());
     // Who asks for the network is asked about, and it is on record.
     world.write("home/config/config.toml", "");
@@ -226,15 +234,14 @@ fn there_is_no_way_around_the_only_way_out() {
 #[test]
 fn who_is_sent_on_to_another_host_is_judged_again() {
     let sink = Sink::new();
-    let world = World::of_a_stranger();
+    let world = stranger();
     let away = server(format!("{}/stolen", sink.url()));
     let home = server("http://127.0.0.1:PORT/end".to_owned());
     let allowed = format!("[sandbox]\nallow = ['127.0.0.1:{away}', '127.0.0.1:{home}']\n");
     world.write("home/config/config.toml", &allowed);
     let follow = |port: u16| {
         format!(
-            "ask() {{ exec 3<>/dev/tcp/127.0.0.1/3128; \
-             printf 'GET %s HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' \"$1\" >&3; timeout 10 cat <&3; }}\n\
+            "ask() {{ bash knock.sh 3128 \"GET $1 HTTP/1.1\"; }}\n\
              next=$(ask http://127.0.0.1:{port}/start | tr -d '\\r' | sed -n 's/^Location: //p' \
              | sed s/PORT/{port}/)\n\
              echo \"told to go to $next\"\nask \"$next\""
@@ -349,9 +356,8 @@ fn a_key_is_left_nowhere_whatever_breaks_while_it_is_used() {
     dying.end();
     let found = leaks(&world.root(), &[&key()]);
     assert!(found.is_empty(), "{found:?}");
-    // A file of the workspace is kept, for its owner alone, to be put back after failures.
-    let mut found = leaks(&world.home(), &[PASSWORD]);
-    found.retain(|leak| !leak.file.to_string_lossy().contains("/checkpoints/"));
+    // Nor is the file it stands in copied, to be put back after failures.
+    let found = leaks(&world.home(), &[PASSWORD]);
     assert!(found.is_empty(), "{found:?}");
     // Whoever looks would find it.
     world.write("home/data/crash.txt", &key());

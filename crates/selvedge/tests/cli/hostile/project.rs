@@ -161,7 +161,11 @@ fn a_readme_that_says_to_pipe_into_a_shell_is_obeyed_in_vain() {
     assert!(!sink.was_visited());
     // The listener listens: where the user opens the network, it is reached.
     world.write("home/config/config.toml", "[sandbox]\nnetwork = 'on'\n");
-    let knock = run(&format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
+    world.write(
+        "work/knock.sh",
+        &format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n"),
+    );
+    let knock = run("bash knock.sh");
     world.run(&turns(&[knock]), &["--approve", "auto", "install it"]);
     assert!(sink.was_visited());
 }
