@@ -352,5 +352,5 @@ fn an_answer_in_a_conversation_is_found_by_the_words_of_its_question() {
     let hits = hits(&index, "fence paint");
     let ids: Vec<&str> = hits.iter().map(|hit| hit.node.id.as_str()).collect();
     assert!(ids.starts_with(&["1", "2"]), "{ids:?}");
-    assert!(hits[1].why.contains("turn before: "), "{}", hits[1].why);
+    assert!(hits[1].why.contains("turns before: "), "{}", hits[1].why);
 }
