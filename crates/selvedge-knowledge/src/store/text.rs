@@ -15,9 +15,6 @@ use crate::words::{identifiers, is_identifier_like, spread};
 const WORD_WEIGHTS: &str = "10.0, 3.0, 4.0, 1.0, 0.6";
 /// The same for identifiers: defined here, used here.
 const IDENTIFIER_WEIGHTS: &str = "8.0, 1.0";
-/// How many of the turns before a turn it is found by the words of. Its vector knows
-/// more of them: words say which turn is meant, likeness which part of a conversation.
-const TURNS_BEFORE: usize = 2;
 /// How many texts the words of one question may match before its commonest words are
 /// left to the others: ranking costs about a microsecond each.
 const MATCHES_MAX: i64 = 12_000;
@@ -45,7 +42,7 @@ impl Index {
             doc,
             place,
             body,
-            spread(last_lines(&node.context, TURNS_BEFORE))
+            spread(&node.context)
         ])?;
         let mut seen = HashSet::new();
         let used: Vec<&str> = identifiers(&node.signature)
@@ -193,12 +190,6 @@ impl Index {
         }
         Ok(most)
     }
-}
-
-/// The last lines of a text.
-fn last_lines(text: &str, count: usize) -> &str {
-    let begin = text.rmatch_indices('\n').nth(count - 1);
-    begin.map_or(text, |(at, _)| &text[at + 1..])
 }
 
 /// A word as a question takes it literally.
