@@ -31,7 +31,7 @@ pub struct Node {
     /// Its text.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub content: String,
-    /// What was said just before it, for the words it is found by.
+    /// What was said before it, a line for each turn: it is found by that, too.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub context: String,
     /// The session it comes from.

@@ -129,7 +129,10 @@ mod tests {
     use super::*;
 
     fn piece(text: &str) -> Piece<'_> {
-        Piece { name: "", text }
+        Piece {
+            text,
+            ..Piece::default()
+        }
     }
 
     #[test]

@@ -18,6 +18,10 @@ const TEXT_BYTES_MAX: usize = 6_000;
 const PIECE_CHARS: usize = 4;
 /// What a piece counts for beside its whole word.
 const PIECE_WEIGHT: f32 = 0.7;
+/// What the words of a turn count for beside those of the turns before it.
+const TURN_WEIGHT: f32 = 2.0;
+/// What is left of a turn's weight by each turn that came after it.
+const FADING: f32 = 0.9;
 /// What a word counts for when it is part of the name.
 const NAME_WEIGHT: f32 = 6.0;
 
@@ -28,7 +32,7 @@ pub struct Hashed;
 impl Embedder for Hashed {
     fn model(&self) -> Model {
         Model {
-            name: "hashed-n-grams-3".into(),
+            name: "hashed-n-grams-4".into(),
             dimensions: DIMENSIONS,
         }
     }
@@ -64,7 +68,16 @@ fn embed(piece: &Piece<'_>) -> Vector {
         let end = (0..=TEXT_BYTES_MAX.min(text.len()))
             .rev()
             .find(|end| text.is_char_boundary(*end));
-        tally.add_text(&text[..end.unwrap_or(0)], 1.0);
+        let weight = match piece.before.is_empty() {
+            true => 1.0,
+            false => TURN_WEIGHT,
+        };
+        tally.add_text(&text[..end.unwrap_or(0)], weight);
+        let mut left = 1.0;
+        for turn in piece.before.lines().rev() {
+            tally.add_text(turn, left);
+            left *= FADING;
+        }
         tally.take()
     })
 }
@@ -145,7 +158,11 @@ mod tests {
     use crate::embed::weight;
 
     fn of(text: &str) -> Vec<(u16, u8)> {
-        match embed(&Piece { name: "", text }) {
+        let piece = Piece {
+            text,
+            ..Piece::default()
+        };
+        match embed(&piece) {
             Vector::Sparse(entries) => entries,
             Vector::Dense(_) => unreachable!("this embedder makes sparse vectors"),
         }

@@ -31,6 +31,9 @@ pub struct Piece<'a> {
     pub name: &'a str,
     /// What it says.
     pub text: &'a str,
+    /// What was said before it in the same conversation, a line for each turn, the last
+    /// one last. Sentence models do better without.
+    pub before: &'a str,
 }
 
 /// A point in the space of meanings.

@@ -105,10 +105,7 @@ pub(super) fn prepare(
 }
 
 fn embed(nodes: &[Node], embedder: &dyn Embedder) -> std::result::Result<Vec<Vector>, String> {
-    let is_sparse = embedder.is_sparse();
-    let texts = nodes
-        .iter()
-        .map(|node| crate::store::embedded_text(node, is_sparse));
+    let texts = nodes.iter().map(crate::store::embedded_text);
     let texts: Vec<String> = texts.collect();
     let pieces: Vec<Piece<'_>> = nodes
         .iter()
@@ -116,6 +113,7 @@ fn embed(nodes: &[Node], embedder: &dyn Embedder) -> std::result::Result<Vec<Vec
         .map(|(node, text)| Piece {
             name: &node.name,
             text,
+            before: &node.context,
         })
         .collect();
     let vectors = embedder.embed(&pieces)?;

@@ -1,10 +1,10 @@
 //! A corpus of one's own: a line of JSON for each text.
 //!
 //! Fields: `id` and `text`; optional `path`, `kind`, `time`, `title`. What is said in a
-//! conversation is found by the words of the turn before it, too: an answer rarely
-//! repeats its question.
+//! conversation is found by the turns before it, too: an answer rarely repeats its
+//! question.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -20,8 +20,13 @@ use crate::time::Time;
 
 /// Texts that are embedded and written together.
 const BATCH: usize = 1_000;
-/// The most of the turn before that is kept as context.
+/// Turns before that are kept as context.
+const CONTEXT_TURNS: usize = 6;
+/// The most that is kept of each of them.
 const CONTEXT_CHARS_MAX: usize = 1_000;
+
+/// The last turns, by conversation.
+type Before = HashMap<String, VecDeque<String>>;
 
 /// A line of the corpus.
 #[derive(Deserialize)]
@@ -48,8 +53,7 @@ pub fn load_jsonl(
     let _lock = Lock::take(index.path())?;
     let text = std::fs::read_to_string(path).map_err(|error| KnowledgeError::file(path, error))?;
     let mut nodes: Vec<Node> = Vec::new();
-    // The turn before, by conversation.
-    let mut before: HashMap<String, String> = HashMap::new();
+    let mut before = Before::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
@@ -111,7 +115,7 @@ pub fn load_jsonl(
     Ok(report)
 }
 
-fn node(record: Record, discretion: &dyn Discretion, before: &mut HashMap<String, String>) -> Node {
+fn node(record: Record, discretion: &dyn Discretion, before: &mut Before) -> Node {
     let id = match record.id {
         Value::String(id) => id,
         other => other.to_string(),
@@ -126,9 +130,14 @@ fn node(record: Record, discretion: &dyn Discretion, before: &mut HashMap<String
     let mut node = Node::new(id, node_type, record.title.unwrap_or_default());
     if is_turn {
         let conversation = record.path.clone().unwrap_or_default();
-        let last = before.insert(conversation, text.clone());
-        let last = last.unwrap_or_default();
-        node.context = crate::node::cut(&last, CONTEXT_CHARS_MAX).to_owned();
+        let turns = before.entry(conversation).or_default();
+        node.context = turns.make_contiguous().join("\n");
+        if turns.len() == CONTEXT_TURNS {
+            turns.pop_front();
+        }
+        // A line for each.
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        turns.push_back(crate::node::cut(&line, CONTEXT_CHARS_MAX).to_owned());
     }
     node.content = text;
     node.path = record.path;

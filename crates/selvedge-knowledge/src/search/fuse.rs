@@ -54,7 +54,7 @@ impl List {
             // Code says things in pieces of words: `retries`, `RetryPolicy`, `do_retry`.
             (Kind::Likeness { is_sparse: true }, Domain::Code) => 2.5,
             // Prose says them in words, and its pieces mislead.
-            (Kind::Likeness { is_sparse: true }, _) => 0.7,
+            (Kind::Likeness { is_sparse: true }, _) => 0.35,
             (Kind::Likeness { is_sparse: false }, _) => 1.3,
         }
     }

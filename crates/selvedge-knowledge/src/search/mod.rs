@@ -30,6 +30,9 @@ const EXACT_MAX: usize = 5;
 /// Below this likeness, a text without a common word is not a match: it is noise of the
 /// hashing, measured on texts that have nothing in common.
 const LIKENESS_MIN_SPARSE: f32 = 0.08;
+/// The same for a turn of a conversation, whose vector knows the turns before, too: the
+/// more a vector knows, the less of it is any one thing.
+const LIKENESS_MIN_TURN: f32 = 0.04;
 /// The same for sentence models: nine in ten pairs of turns of different conversations
 /// are below 0.23 by MiniLM, and an answer in other words is often hardly above it.
 const LIKENESS_MIN_DENSE: f32 = 0.25;
@@ -141,13 +144,10 @@ impl Index {
         let mut lists = Vec::new();
         let mut exact = Vec::new();
         let mut by_words_only = None;
-        let mut likeness: HashMap<Row, f32> = HashMap::new();
+        let mut like = None;
         if query.mode != Mode::Lexical {
-            match self.like(&question, &query.filter) {
-                Ok(like) => {
-                    likeness.extend(like.iter().copied());
-                    lists.push(List::likeness(like, self.embedder().is_sparse()));
-                }
+            match self.near(&question, &query.filter) {
+                Ok(near) => like = Some(near),
                 // A search does not fail because somebody else's server does.
                 Err(KnowledgeError::Embedding { why }) => by_words_only = Some(why),
                 Err(error) => return Err(error),
@@ -167,7 +167,23 @@ impl Index {
                 LIST_LENGTH,
             )?));
         }
-        let standing = self.standing(&members(&exact, &lists))?;
+        let mut rows = members(&exact, &lists);
+        let has_words: HashSet<Row> = rows.iter().copied().collect();
+        let others = like.iter().flatten().map(|(row, _)| *row);
+        rows.extend(others.filter(|row| !has_words.contains(row)));
+        let standing = self.standing(&rows)?;
+        let mut likeness: HashMap<Row, f32> = HashMap::new();
+        if let Some(mut like) = like {
+            let is_sparse = self.embedder().is_sparse();
+            like.retain(|(row, similarity)| {
+                let domain = standing.get(row).map(|(domain, _)| *domain);
+                // Of turns that have the words, the likeness says which: noise or not.
+                let is_turn = is_sparse && domain == Some(Domain::History);
+                is_turn && has_words.contains(row) || *similarity >= self.least_likeness(domain)
+            });
+            likeness.extend(like.iter().copied());
+            lists.push(List::likeness(like, is_sparse));
+        }
         let ranked = fuse(&exact, &lists, &standing);
         let best = ranked.first().map_or(1.0, |(_, score)| *score);
         let exact: HashSet<Row> = exact.into_iter().collect();
@@ -270,23 +286,30 @@ impl Index {
         Ok(find.exists(rusqlite::params_from_iter(values))?)
     }
 
-    /// What is like a question, above the noise.
-    fn like(&self, question: &Question, filter: &Filter) -> Result<Vec<(Row, f32)>> {
+    /// What is nearest to a question, noise included.
+    fn near(&self, question: &Question, filter: &Filter) -> Result<Vec<(Row, f32)>> {
         let Some(vector) = self.vector_for(&question.embedded)? else {
             return Ok(Vec::new());
         };
-        let least = match self.embedder().is_sparse() {
-            true => LIKENESS_MIN_SPARSE,
-            false => LIKENESS_MIN_DENSE,
-        };
-        let near = self.nearest(&vector, filter, LIST_LENGTH)?;
-        let near = near.into_iter().filter(|near| near.similarity >= least);
+        let near = self.nearest(&vector, filter, LIST_LENGTH)?.into_iter();
         Ok(near.map(|near| (near.node, near.similarity)).collect())
+    }
+
+    /// Below this likeness, something of a domain is like a question by chance.
+    fn least_likeness(&self, domain: Option<Domain>) -> f32 {
+        match (self.embedder().is_sparse(), domain) {
+            (true, Some(Domain::History)) => LIKENESS_MIN_TURN,
+            (true, _) => LIKENESS_MIN_SPARSE,
+            (false, _) => LIKENESS_MIN_DENSE,
+        }
     }
 
     /// The vector of a question; `None` if there is nothing in it.
     pub(crate) fn vector_for(&self, text: &str) -> Result<Option<Vector>> {
-        let piece = Piece { name: "", text };
+        let piece = Piece {
+            text,
+            ..Piece::default()
+        };
         let vectors = self.embedder().embed(&[piece]);
         let vectors = vectors.map_err(|why| KnowledgeError::Embedding { why })?;
         Ok(vectors
@@ -302,8 +325,9 @@ impl Index {
         for domain in Domain::ALL.iter().filter(|domain| !asked.contains(domain)) {
             let only = Filter::of(*domain);
             let has_words = !self.with_words(&question.words, &only, 1)?.is_empty();
-            let has_like = || self.like(question, &only).map(|like| !like.is_empty());
-            if has_words || has_like().unwrap_or(false) {
+            let least = self.least_likeness(Some(*domain));
+            let is_like = |near: Vec<(Row, f32)>| near.iter().any(|(_, like)| *like >= least);
+            if has_words || self.near(question, &only).is_ok_and(is_like) {
                 found.push(*domain);
             }
         }

@@ -27,7 +27,7 @@ pub(super) fn why(
             format!("{} {}", node.signature, node.content).to_lowercase(),
         ),
         ("path", path.to_lowercase()),
-        ("turn before", node.context.to_lowercase()),
+        ("turns before", node.context.to_lowercase()),
     ];
     let mut rest: Vec<&String> = question.words.iter().collect();
     for (field, text) in &fields {

@@ -37,15 +37,14 @@ pub struct Near {
 impl Index {
     /// The vector of what a node is found by, made outside of any transaction.
     pub(crate) fn embed_nodes(&self, nodes: &[&Node]) -> Result<Vec<Vector>> {
-        let is_sparse = self.embedder().is_sparse();
-        let texts = nodes.iter().map(|node| embedded_text(node, is_sparse));
-        let texts: Vec<String> = texts.collect();
+        let texts: Vec<String> = nodes.iter().map(|node| embedded_text(node)).collect();
         let pieces: Vec<Piece<'_>> = nodes
             .iter()
             .zip(&texts)
             .map(|(node, text)| Piece {
                 name: &node.name,
                 text,
+                before: &node.context,
             })
             .collect();
         let vectors = self.embedder().embed(&pieces);
@@ -376,22 +375,15 @@ impl Index {
 /// What a node is embedded as, beside its name. A vector of pieces of words knows what a
 /// turn answers only if it is told, as the lists of words are; one of meanings is blurred
 /// by it. What is said itself counts for more than what was said before.
-pub(crate) fn embedded_text(node: &Node, is_sparse: bool) -> String {
+pub(crate) fn embedded_text(node: &Node) -> String {
     let path = node.path.as_deref().unwrap_or_default();
     // The folders say what it belongs to; the extension says nothing.
     let path = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let tags = node.tags.join(" ");
     let owner = node.owner();
     // What it belongs to counts twice: a method rarely repeats the name of its type.
-    let mut text = format!(
+    format!(
         "{} {} {path} {owner} {owner} {tags} {}",
         node.doc, node.signature, node.content
-    );
-    if is_sparse && !node.context.is_empty() {
-        for more in [&node.content, &node.context] {
-            text.push(' ');
-            text.push_str(more);
-        }
-    }
-    text
+    )
 }

@@ -162,8 +162,8 @@ fn a04_a_rare_domain_is_not_starved() {
     };
     let vector = Hashed
         .embed(&[Piece {
-            name: "",
             text: &query.text,
+            ..Piece::default()
         }])
         .unwrap()
         .remove(0);

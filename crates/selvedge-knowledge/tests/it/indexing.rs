@@ -352,5 +352,27 @@ fn an_answer_in_a_conversation_is_found_by_the_words_of_its_question() {
     let hits = hits(&index, "fence paint");
     let ids: Vec<&str> = hits.iter().map(|hit| hit.node.id.as_str()).collect();
     assert!(ids.starts_with(&["1", "2"]), "{ids:?}");
-    assert!(hits[1].why.contains("turn before: "), "{}", hits[1].why);
+    assert!(hits[1].why.contains("turns before: "), "{}", hits[1].why);
+}
+
+#[test]
+fn a_turn_is_found_by_the_six_turns_before_it_and_no_more() {
+    let world = World::new();
+    let path = world.project().join("talk.jsonl");
+    let turn = |at: usize| {
+        let text = match at {
+            0 => "Ada: the marmalade\n\nis gone.".to_owned(),
+            _ => format!("Bo: nothing{at} happened."),
+        };
+        serde_json::json!({ "id": at, "kind": "turn", "path": "t", "text": text }).to_string()
+    };
+    let talk: Vec<String> = (0..9).map(turn).collect();
+    std::fs::write(&path, talk.join("\n")).unwrap();
+    let index = world.open();
+    selvedge_knowledge::load_jsonl(&index, &path, &Careful, &|_| {}).unwrap();
+    let hits = hits(&index, "marmalade");
+    let mut ids: Vec<&str> = hits.iter().map(|hit| hit.node.id.as_str()).collect();
+    assert_eq!(ids[0], "0");
+    ids.sort_unstable();
+    assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "6"]);
 }

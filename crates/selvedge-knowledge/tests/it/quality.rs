@@ -80,21 +80,21 @@ fn beats_its_parts([lexical, vector, hybrid]: [Marks; 3]) {
     }
 }
 
-/// On dialogues the likeness of the built-in vectors adds order and no new finds: an
-/// answer stands higher than by words or likeness alone, and as often among the first
-/// five as by words; among the first ten it was one question of seventy behind them.
+/// Judged once: among the first five as often as by words (a tie, so not better), among the
+/// first ten more often, and higher up. The set before, by which two turns were tried and
+/// six then chosen as what words know, had been lost to words by MRR (.338 against .359).
 #[test]
-fn in_dialogues_that_nothing_was_chosen_by_hybrid_search_puts_answers_higher() {
+fn in_dialogues_that_nothing_was_chosen_by_hybrid_search_ranks_higher_and_finds_no_less() {
     let (corpus, questions) = dialogue(
-        include_str!("../data/dialogue_judge.txt"),
-        include_str!("../data/dialogue_judge_questions.txt"),
+        include_str!("../data/dialogue_last.txt"),
+        include_str!("../data/dialogue_last_questions.txt"),
     );
-    let [lexical, vector, hybrid] = compare("judging dialogue", &loaded(&corpus).1, &questions);
+    assert!(questions.len() > 60, "{}", questions.len());
+    let (_world, index) = loaded(&corpus);
+    let [lexical, vector, hybrid] = compare("judging dialogue", &index, &questions);
     assert!(hybrid.mrr > lexical.mrr.max(vector.mrr));
     assert!(hybrid.recall_at_5 >= lexical.recall_at_5.max(vector.recall_at_5));
-    assert!(hybrid.recall_at_10 > vector.recall_at_10);
-    let one = 1.0 / questions.len() as f64;
-    assert!(hybrid.recall_at_10 > lexical.recall_at_10 - 1.5 * one);
+    assert!(hybrid.recall_at_10 > lexical.recall_at_10.max(vector.recall_at_10));
 }
 
 #[test]
@@ -111,6 +111,14 @@ fn hybrid_search_beats_its_parts_on_the_dialogues_to_tune_by() {
         dialogue(
             include_str!("../data/dialogue_fresh.txt"),
             include_str!("../data/dialogue_fresh_questions.txt"),
+        ),
+        dialogue(
+            include_str!("../data/dialogue_judge.txt"),
+            include_str!("../data/dialogue_judge_questions.txt"),
+        ),
+        dialogue(
+            include_str!("../data/dialogue_long.txt"),
+            include_str!("../data/dialogue_long_questions.txt"),
         ),
     ];
     let mut sums = [0.0; 3];

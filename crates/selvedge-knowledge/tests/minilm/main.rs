@@ -53,7 +53,10 @@ fn model() -> Option<PathBuf> {
 }
 
 fn piece(text: &str) -> Piece<'_> {
-    Piece { name: "", text }
+    Piece {
+        text,
+        ..Piece::default()
+    }
 }
 
 fn dense(vector: &Vector) -> &[f32] {
