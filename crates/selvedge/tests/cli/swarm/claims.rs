@@ -219,3 +219,35 @@ agents:
     assert!((cost - 0.012).abs() < 1e-9, "{metadata}");
     assert_eq!(summary(&world)["builder_tasks"], 2);
 }
+
+#[test]
+fn two_builds_at_once_are_carried_out_one_after_the_other() {
+    let world = repository();
+    let agents = format!(
+        "
+  planner:
+    - calls:
+        - builder: {{task: the first, work_dir: .}}
+        - builder: {{task: the second, work_dir: .}}
+    - calls: [{{mission_complete: {{summary: built, outcome: done}}}}]
+  builder:
+    - answer: {NOTHING_BUILT}
+      delay: 300ms
+"
+    );
+    let output = swarm(&world, &agents, &[]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let events = events(&world);
+    let at = |kind: &str, stream: &str| {
+        let mut events = events.iter();
+        let is_it = |event: &Value| {
+            event["kind"] == kind && event["stream"].as_str().unwrap().ends_with(stream)
+        };
+        events.position(is_it).unwrap()
+    };
+    assert!(
+        at("RunFinished", "/t0.0/t0.0") < at("RunStarted", "/t0.0/t0.1"),
+        "the second builder begins when the first has ended"
+    );
+    assert_eq!(summary(&world)["builder_tasks"], 2);
+}
