@@ -10,6 +10,7 @@ use selvedge_mcp::{
     Browser, ConnectError, Entry, Listed, Look, Options, Scope, Server, SignInError, Surroundings,
     Tokens, sign_in,
 };
+use selvedge_testkit::Watch;
 use selvedge_tool::{Sandbox, Secrets, Workspace};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -149,11 +150,14 @@ impl Tokens for Pocket {
     }
 }
 
+/// The only secret that these servers are sent.
+const TOKEN: &str = "tok-77aa88bb99cc";
+
 fn options(tokens: Option<Arc<Pocket>>) -> Options {
     Options {
         secrets: Secrets::new(),
         clerk: None,
-        variable: Arc::new(|name| (name == "MY_TOKEN").then(|| "tok-77aa88bb99cc".into())),
+        variable: Arc::new(|name| (name == "MY_TOKEN").then(|| TOKEN.into())),
         tokens: tokens.map(|tokens| tokens as Arc<dyn Tokens>),
         browser: None,
         version: None,
@@ -162,6 +166,7 @@ fn options(tokens: Option<Arc<Pocket>>) -> Options {
 
 async fn look(listed: &Listed, options: &Options) -> Result<Look, ConnectError> {
     let scratch = tempfile::tempdir().unwrap();
+    let _watch = Watch::over(scratch.path()).and(TOKEN);
     let around = Surroundings {
         workspace: Arc::new(Workspace::open(scratch.path()).unwrap()),
         sandbox: Arc::new(Sandbox::off()),

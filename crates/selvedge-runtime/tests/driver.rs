@@ -15,6 +15,7 @@ use selvedge_runtime::{
     QuestionAnswered, Rest, RunStarted, Scene, SessionState, Signal, Status, SystemClock,
     Unfinished, session_state,
 };
+use selvedge_testkit::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -177,6 +178,8 @@ impl Performer<ToyCall> for Hands {
 }
 
 struct World {
+    /// Before the folder: it is looked through before it goes.
+    _watch: Watch,
     _folder: tempfile::TempDir,
     ledger: Arc<dyn Ledger>,
     hands: Arc<Hands>,
@@ -214,6 +217,7 @@ impl World {
             patience: Patience::Return,
         };
         Self {
+            _watch: Watch::over(folder.path()),
             _folder: folder,
             ledger,
             hands,

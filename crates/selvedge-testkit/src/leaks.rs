@@ -4,6 +4,7 @@
 //! here. Databases are read row by row, and what is compressed in them is opened:
 //! nothing hides a secret better than zstd.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
@@ -67,9 +68,14 @@ pub fn leaks(root: &Path, secrets: &[&str]) -> Vec<Leak> {
     let mut leaks = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
-        if let Ok(entries) = std::fs::read_dir(&path) {
+        // A link is not followed: it may lead out, or round in a circle.
+        if let Ok(target) = std::fs::read_link(&path) {
+            search.look(&path, "", target.as_os_str().as_bytes(), &mut leaks);
+        } else if let Ok(entries) = std::fs::read_dir(&path) {
             open.extend(entries.flatten().map(|entry| entry.path()));
-        } else if let Ok(bytes) = std::fs::read(&path) {
+        } else if path.is_file()
+            && let Ok(bytes) = std::fs::read(&path)
+        {
             search.look(&path, "", &bytes, &mut leaks);
             if bytes.starts_with(b"SQLite format 3\0") {
                 search.database(&path, &mut leaks);

@@ -11,11 +11,28 @@ use selvedge_crews::{JOB, JobMachine};
 use selvedge_ledger::{Ledger, SqliteLedger, SqliteOptions};
 use selvedge_model::{Catalogue, Gate, Provider, Providers};
 use selvedge_runtime::{Clock, Driver, Machine, NoWatcher, Patience, SeededChance, SystemClock};
+use selvedge_testkit::Watch;
 use selvedge_tool::{Policy, Sandbox, Toolbox};
 
+/// A folder that is looked through for secrets before it goes.
+pub struct Scratch {
+    _watch: Watch,
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
 /// A folder in memory where possible: many files are written.
-pub fn scratch() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+pub fn scratch() -> Scratch {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
+    Scratch {
+        _watch: Watch::over(folder.path()),
+        folder,
+    }
 }
 
 pub fn ledger(folder: &Path) -> Arc<dyn Ledger> {
