@@ -79,8 +79,7 @@ fn a_mission_ends_and_stays_inside_whatever_the_model_says() {
         .unwrap();
     let counts = Arc::new(Mutex::new(Counts::new()));
     runtime.block_on(async {
-        // What is real needs a real folder: in the fence, memory is one of its own.
-        let (folder, disk) = (rig::scratch(), tempfile::tempdir().unwrap());
+        let (folder, disk) = (rig::scratch(), rig::scratch_on_disk());
         let ledger = rig::ledger(folder.path());
         let mut tasks = tokio::task::JoinSet::new();
         for seed in 0..SEEDS {

@@ -21,6 +21,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    fn over(folder: tempfile::TempDir) -> Self {
+        Self {
+            _watch: Watch::over(folder.path()),
+            folder,
+        }
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -29,10 +36,12 @@ impl Scratch {
 /// A folder in memory where possible: many files are written.
 pub fn scratch() -> Scratch {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
-    Scratch {
-        _watch: Watch::over(folder.path()),
-        folder,
-    }
+    Scratch::over(folder)
+}
+
+/// A folder on disk: in the fence, memory is a command's own.
+pub fn scratch_on_disk() -> Scratch {
+    Scratch::over(tempfile::tempdir().unwrap())
 }
 
 pub fn ledger(folder: &Path) -> Arc<dyn Ledger> {
