@@ -59,23 +59,27 @@ struct Place {
     /// Before the folder: it is looked through before it goes.
     _watch: Watch,
     folder: tempfile::TempDir,
+    /// Not beside the workspace: what lies there is nobody's to write.
+    outside: tempfile::TempDir,
 }
 
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["home", "work", "outside"] {
+        let outside = tempfile::tempdir().unwrap();
+        for name in ["home", "work"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("work/counter.txt"), "zero\n").unwrap();
         std::fs::write(
             folder.path().join("script.yaml"),
-            script(&folder.path().join("outside/effects")),
+            script(&outside.path().join("effects")),
         )
         .unwrap();
         Self {
             _watch: Watch::over(folder.path()),
             folder,
+            outside,
         }
     }
 
@@ -103,7 +107,7 @@ impl Place {
             .args(arguments)
             .env("SELVEDGE_HOME", self.path("home"))
             .env("SELVEDGE_SCRIPT", self.path("script.yaml"))
-            .env("SELVEDGE_SANDBOX_WRITABLE", self.path("outside"))
+            .env("SELVEDGE_SANDBOX_WRITABLE", self.outside.path())
             .stdin(Stdio::null());
         command
     }
@@ -141,7 +145,7 @@ impl Place {
     }
 
     fn effects(&self) -> BTreeMap<String, usize> {
-        let text = std::fs::read_to_string(self.path("outside/effects")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.outside.path().join("effects")).unwrap_or_default();
         let mut counts = BTreeMap::new();
         for name in text.lines() {
             *counts.entry(name.to_owned()).or_default() += 1;

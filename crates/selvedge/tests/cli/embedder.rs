@@ -177,5 +177,5 @@ fn a_project_cannot_say_who_reads_the_code() {
     assert_eq!(indexed.code, 0, "{}", indexed.stderr);
     let stats = world.selvedge(&["knowledge", "stats", "--json"]);
     let stats: Value = serde_json::from_str(stats.stdout.trim()).unwrap();
-    assert_eq!(stats["embedder"]["name"], "hashed-n-grams-3");
+    assert_eq!(stats["embedder"]["name"], "hashed-n-grams-4");
 }

@@ -71,7 +71,9 @@ fn doctor_tries_to_break_out_of_what_bubblewrap_puts_up() {
 fn an_agent_s_command_stays_in_its_workspace_unless_a_person_says_otherwise() {
     let world = World::new();
     world.write("home/config/keys", "canary");
-    let outside = world.root().join("outside");
+    // Not beside the workspace, where the policy refuses it before the fence is reached.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let outside = elsewhere.path().join("outside");
     let turns = format!(
         "- calls: [{{run_command: {{command: \"echo x > {}; cat {}/config/keys; echo x > made\"}}}}]\n\
          - text: fine",
